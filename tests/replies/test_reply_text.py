@@ -35,7 +35,7 @@ def test_thinking_is_cut(subtests: pytest.Subtests) -> None:
 def test_markup_is_undone(subtests: pytest.Subtests) -> None:
     for reply, text in (
         ("**B.** *Paris*", "B. Paris"),
-        ("### Answer\n\n`B`", "Answer\n\nB"),
+        ("### Answer\n\n`B`", "Answer:\n\nB"),
         ("| A | no |\n|---|---|\n| B | yes |", "A: no\n\nB: yes"),
         ("- [x] B\n- [ ] A", "B (correct)\nA (incorrect)"),
         ("✅ B\n❌ A", "B (correct)\nA (incorrect)"),

@@ -78,8 +78,9 @@ _GAP = pattern(
 )
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _CYRILLIC = "АВСЕНКМОРТХ"
-_LOOK_ALIKE = str.maketrans("ABCEHKMOPTX", _CYRILLIC)
-"""Latin capitals, and the Cyrillic ones that look the same: replies in Russian may write either."""
+_LOOK_ALIKES = [*zip("ABCEHKMOPTX", _CYRILLIC, strict=True), *zip("ABEАΑΒΕأ", "ΑΒΕAABEا", strict=True)]
+"""Labels, and the letters of another alphabet that look the same: Latin and Cyrillic, Latin and Greek (where they have
+the same place: a Latin B is no Cyrillic В, the third letter). Replies may write either."""
 _ENDS_LOOK_ALIKE = pattern(r"[^\w\s]|\n|\Z| (?:{joining}|-)(?!\w)", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
@@ -157,8 +158,8 @@ class Collapser:
         self._fold = len(folded) == len(plain_labels)
         self._index = folded if self._fold else {label: i for i, label in enumerate(plain_labels)}
         self._as_shown = frozenset(plain_labels)
-        similar = {label.translate(_LOOK_ALIKE): i for i, label in enumerate(plain_labels) if len(label) == 1}
-        similar = {letter: i for letter, i in similar.items() if letter in _CYRILLIC and letter not in plain_labels}
+        twins = [(twin, label) for label, twin in _LOOK_ALIKES if label in plain_labels and twin not in plain_labels]
+        similar = {twin: plain_labels.index(label) for twin, label in twins}
         self._index |= {label.casefold() if self._fold else label: i for label, i in similar.items()}
         self._as_shown |= similar.keys()
         self._own_number: re.Pattern[str] | None = None

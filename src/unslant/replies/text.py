@@ -42,6 +42,8 @@ _HEADING = pattern(
     BEGIN_OF_LINE,
 )
 """A field's name in brackets: "【答案】 A", "[Answer] A"."""
+_TITLE = pattern(r"^[ \t]{0,3}(?:#{1,6}[ \t]{0,3}\*{0,2}|\*\*)({title_field})\*{0,2}[ \t]{0,3}$", BEGIN_OF_LINE)
+"""The same as a heading: "## Final answer"."""
 
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟،؛", '\'\'"""""""""------:/?,;')
 # Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
@@ -150,6 +152,7 @@ def clean(reply: str, options: Sequence[str] = ()) -> str:
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
+    text = _TITLE.sub(r"\1:", text)
     text = _HEADING.sub(lambda match: f"\n{match[match.lastgroup or 0]}: ", _without_markdown(shortened(text)))
     return shortened(_tidy(text))
 
