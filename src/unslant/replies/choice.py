@@ -97,7 +97,7 @@ _SAID_OF_LABEL = pattern(
 """A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
 _DENIED_MENTION = pattern(r"\b{not_word} [^.,]*?{masked}")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
-_PREDICATE = pattern(r"(?:, ?{^but$}|{any}[^.!?{not_any}]{3,200}[.!] )[^.,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z")
+_LATER = pattern(r"(?:{^but$}|{any}[^.!?{not_any}]{3,200}[.!])[^.,;{not_any}]{1,80}\b{be_verb}({by_text})(?: \w+)?.?\Z")
 """What a reply ends in, after a sentence about another option: "Lyon is larger. The capital is Paris."."""
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
 _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
@@ -275,7 +275,7 @@ def option_text(reading: Reading) -> Outcome:
         return None
     if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
         return None  # broken off while it went through the options
-    late, predicate = False, _PREDICATE.search(reading.text)
+    late, predicate = False, _LATER.search(reading.text)
     if reading.asserted(Kind.TEXT, Kind.BOTH) and _TAKEN_BACK.search(reading.text):
         raise Unreadable("retracted")
     for whole in _SENTENCE_END.split(reading.text):

@@ -157,7 +157,8 @@ MASKS = (
     # supposed and not stated; a choice that somebody is forced to make is an answer
     Mask(
         r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
-        r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
+        r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|{^had_it}[^.;,\n]{0,200}, ?{one}(?=[.;\n]|\Z)"
+        r"|\b(?:{if}(?!{if_forced})|{supposing})\b"
         r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
     ),
     # what would be right if things were different: "had it been 1914, B would be right"
@@ -193,7 +194,7 @@ MASKS = (
     Mask(CONCEDED),
     # called wrong before they are named: "the incorrect options are B, C and D"
     Mask(
-        r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
+        r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(?])?| ?[:(]| (?=\S))"
         r" ?(?:{option_adverb} )?"
         r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
         r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})",
