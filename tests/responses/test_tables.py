@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,18 @@ def test_replies_and_scores_of_other_shapes(tmp_path: Path) -> None:
     for content in ("[]", "{}", "null"):
         with pytest.raises(InputError, match=r"mine\.json: holds no records"):
             load(tmp_path / "mine.json", content)
+
+
+def test_of_two_options_with_one_text_the_right_one_is_found_in_every_order(tmp_path: Path) -> None:
+    texts = ["687", "687", "1493", "1695"]
+    orders = list(permutations(range(4)))
+    rows = [
+        {"question": "2396 - 1709?", "options": [texts[i] for i in order], "answer": order.index(1), "chosen": 0}
+        for order in orders
+    ]
+    responses = load(tmp_path / "repeated.json", json.dumps(rows))
+    assert len({row.answers for row in responses.rows()}) == 1
+    assert [row[1] for row in answers(responses)] == [[order.index(1)] for order in orders]
 
 
 def test_a_verdict_on_a_row_with_every_order_is_of_none_of_its_pages(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ class _Question:
         )
         self.labels = alphabetical(first.labels) if usual else first.labels
         self.ranks = text_ranks(self.options) if self.options else ()
-        self.answers = frozenset(self.order(first)[k] for k in first.answers)
+        self.answers = frozenset(numbered[k] for k in first.answers)
 
     def order(self, page: Logged) -> Order:
         """The option at each place."""
@@ -303,15 +303,15 @@ class _Question:
             return page.order
         if not (page.options and self.options):
             return tuple(range(self.n))
-        left = list(range(self.n))  # two options may have the same text: each is used once
-        order = []
-        for text in page.options:
-            same = next((i for i in left if texts[i] == text.strip()), None)
-            if same is None:
+        left, order = list(range(self.n)), []
+        for k, text in enumerate(page.options):
+            same = [i for i in left if texts[i] == text.strip()]
+            if not same:
                 shows = f"question {self.id!r} shows {text!r} here, which it does not elsewhere"
                 raise InputError.at(page.place, shows)
-            left.remove(same)
-            order.append(same)
+            # Two options may have the same text: each is used once, the right one where the page has it.
+            order.append(next((i for i in same if (i in self.answers) == (k in page.answers)), same[0]))
+            left.remove(order[-1])
         return tuple(order)
 
     def row(self, page: Logged, counts: Counter[tuple[str, tuple[str, ...], Order]], source: str) -> Response:
