@@ -77,8 +77,8 @@ def _headline(result: DebiasResult, subject: str) -> str:
     if len(by_method) == 1:
         return f"{best} is not shown to raise the accuracy of {subject}: {change}"
     none = f"None of {len(by_method)} methods is shown to raise the accuracy of {subject}"
-    by_itself = " by itself, before correction for their number" * by_method[best].estimate.excludes(0.0)
-    return f"{none}; the largest estimate is {change}{by_itself}, {best}"
+    chance = f", which the best of {len(by_method)} can reach by chance" * by_method[best].estimate.excludes(0.0)
+    return f"{none}; the largest estimate is {change}, {best}{chance}"
 
 
 def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, ...]:
