@@ -7,6 +7,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from datasets import ClassLabel, Dataset, Features, Sequence, Value
 
 from unslant.errors import InputError
 from unslant.questions import Question, load_questions
@@ -268,3 +269,42 @@ def test_questions_about_one_passage_may_have_its_id() -> None:
 
 def test_options_true_and_false() -> None:
     assert only({"question": "Is it?", "options": [True, False], "answer": False}).answers == {1}
+
+
+@pytest.mark.parametrize("names", [["wrong", "right"], ["correct", "incorrect"], ["True", "False"]])
+def test_classes_within_lists_are_read_by_their_names(names: list[str], tmp_path: Path) -> None:
+    """By their numbers, names in another order turned every right option into a wrong one."""
+    kind = ClassLabel(names=names)
+    yes, no = (
+        next(i for i, name in enumerate(names) if (name in ("right", "correct", "True")) is it) for it in (True, False)
+    )
+    rows = [
+        {"question": stem, "choices": {"text": options, "label": [yes if i == right else no for i in range(4)]}}
+        for stem, options, right in ASKED
+    ]
+    texts = Sequence(Value("string"))
+    columns = Features({"question": Value("string"), "choices": {"text": texts, "label": Sequence(kind)}})
+    table = Dataset.from_list(rows, features=columns)
+    table.to_parquet(str(tmp_path / "set.parquet"))
+    for source in (table, tmp_path / "set.parquet"):
+        assert read(source) == EXPECTED
+    letters = Features({"question": Value("string"), "choices": texts, "answer": Sequence(ClassLabel(names=[*"DCBA"]))})
+    rows = [{"question": stem, "choices": options, "answer": ["ABCD"[right]]} for stem, options, right in ASKED]
+    assert read(Dataset.from_list(rows, features=letters)) == EXPECTED
+
+
+def test_columns_that_are_said_to_be_optional_are_options_too() -> None:
+    names = ["Answer 1", "Answer 2", "Answer 3 (Optional)", "Answer 4 (optional)"]
+    rows = [{"Question": stem, **dict(zip(names, o, strict=True)), "Correct": o[right]} for stem, o, right in ASKED]
+    assert read(rows) == EXPECTED
+    row = {"Question": "Which is red?", "Correct Answer": "blood", "Incorrect Answer 1": "sky"}
+    assert {*only(row | {"Incorrect Answer 2 (Optional)": "grass"}).options} == {"blood", "sky", "grass"}
+
+
+def test_an_empty_text_under_a_letter_is_not_an_option() -> None:
+    assert only(
+        {"question": "Which is red?", "option": {"A": "sky", "B": "blood", "C": ""}, "answer": "B"}
+    ).options == (
+        "sky",
+        "blood",
+    )

@@ -45,8 +45,8 @@ LAST_RESORT = {
 }
 """Names that often mean something else; they are read only where no other column has the field."""
 _FAMILY = re.compile(
-    r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
-    re.IGNORECASE,
+    r"(?i)(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?"
+    r"[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?(?: \(optional\))?"
 )
 _RELATIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 """What COPA means by the word that it has for a question."""
@@ -370,7 +370,7 @@ def _mapped(value: Mapping[str, Any], scored: bool) -> tuple[tuple[str, ...], tu
     if not labelled and all(isinstance(one, int | float) for one in value.values()):
         scores = ", ".join(map(str, value.values()))
         raise BadRecord("options scored", f"scores options {scores[:60]}; give right ones 1 and others 0", "options")
-    by_label = {str(key): text for key, text in value.items() if text is not None}
+    by_label = {str(key): text for key, text in value.items() if not is_missing(text)}
     return _texts(list(by_label.values())), tuple(by_label), None
 
 

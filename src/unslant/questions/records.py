@@ -32,6 +32,7 @@ _IMAGE = re.compile(
     r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
 )
 _NO_IMAGE = {"", "{}", "no", "false", "0", "none", "null", "nan", "n/a"}
+_SAID = {"false": False, "true": True, "wrong": False, "right": True, "incorrect": False, "correct": True}
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -88,10 +89,18 @@ def plain_record(place: str, data: Any, classes: Mapping[str, list[Any]] | None 
     """As :func:`record_of`, for rows of libraries: arrays and sets become lists, dates and decimals texts, members of
     enumerations their values, pictures ``True``, and numbers of ``classes`` (:func:`class_names`) their names."""
     data = _plain(data)
-    for column, names in (classes or {}).items():
-        if isinstance(number := data.get(column), int) and 0 <= number < len(names):
-            data[column] = names[number]
+    for path, names in (classes or {}).items():
+        data = _named(data, path.split("\x1f"), names)
     return record_of(place, data)
+
+
+def _named(value: Any, path: list[str], names: list[Any]) -> Any:
+    """The value with the numbers under a path of keys as names of classes, also in lists."""
+    if isinstance(value, list):
+        return [_named(item, path, names) for item in value]
+    if path and isinstance(value, Mapping) and path[0] in value:
+        return {**value, path[0]: _named(value[path[0]], path[1:], names)}
+    return names[value] if not path and isinstance(value, int) and 0 <= value < len(names) else value
 
 
 def _plain(value: Any) -> Any:
@@ -224,17 +233,22 @@ def type_name(value: object) -> str:
 
 
 def class_names(schema: Any) -> dict[str, list[Any]]:
-    """The names of the classes in columns that the library ``datasets`` stores as numbers, by column of a schema of
-    Arrow; False and True for names that say so."""
+    """The names of the classes that the library ``datasets`` stores as numbers, by the path of keys to them in a schema
+    of Arrow (with U+001F between); False and True for names that say so."""
     written = (schema.metadata or {}).get(b"huggingface")
     features = parse_json(written.decode()).get("info", {}).get("features") if written else None
     classes: dict[str, list[Any]] = {}
-    for column, feature in (features or {}).items():
-        names = feature.get("names") if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel" else None
+    todo = [*(features or {}).items()]
+    for path, feature in todo:
+        feature = feature[0] if isinstance(feature, list) else feature
+        feature = feature.get("feature", feature)  # of a list
+        names = feature.get("names") if feature.get("_type") == "ClassLabel" else None
+        todo += [] if "_type" in feature else [(f"{path}\x1f{key}", inner) for key, inner in feature.items()]
         stem = names[0].rstrip("01") if names else ""
         # Names such as choice1, choice2 say no more than the number of the class, which counts from 0.
         if names and not any(names == [f"{stem}{k + base}" for k in range(len(names))] for base in (0, 1)):
-            classes[column] = [False, True] if [name.lower() for name in names] == ["false", "true"] else names
+            said = [_SAID.get(name.lower()) for name in names]
+            classes[path] = names if None in said else said
     return classes
 
 

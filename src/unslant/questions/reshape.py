@@ -38,7 +38,7 @@ def reshape(records: Sequence[Record]) -> list[Record]:
 
 
 _RIGHT = re.compile("(?:correct|right|best)_answer")
-_WRONG = re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}")
+_WRONG = re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}(?:_\\(optional\\))?")
 _LISTED = re.compile("(?:incorrect|wrong)(?:_answers)?|distractors")
 """Columns with all wrong options in a list."""
 
