@@ -288,6 +288,12 @@ def test_classes_within_lists_are_read_by_their_names(names: list[str], tmp_path
     table.to_parquet(str(tmp_path / "set.parquet"))
     for source in (table, tmp_path / "set.parquet"):
         assert read(source) == EXPECTED
+    nested = Features({"question": Value("string"), "options": [{"text": Value("string"), "label": kind}]})
+    rows = [
+        {"question": stem, "options": [{"text": o, "label": yes if i == right else no} for i, o in enumerate(options)]}
+        for stem, options, right in ASKED
+    ]
+    assert read(Dataset.from_list(rows, features=nested)) == EXPECTED
     letters = Features({"question": Value("string"), "choices": texts, "answer": Sequence(ClassLabel(names=[*"DCBA"]))})
     rows = [{"question": stem, "choices": options, "answer": ["ABCD"[right]]} for stem, options, right in ASKED]
     assert read(Dataset.from_list(rows, features=letters)) == EXPECTED

@@ -240,10 +240,11 @@ def class_names(schema: Any) -> dict[str, list[Any]]:
     classes: dict[str, list[Any]] = {}
     todo = [*(features or {}).items()]
     for path, feature in todo:
-        feature = feature[0] if isinstance(feature, list) else feature
-        feature = feature.get("feature", feature)  # of a list
-        names = feature.get("names") if feature.get("_type") == "ClassLabel" else None
-        todo += [] if "_type" in feature else [(f"{path}\x1f{key}", inner) for key, inner in feature.items()]
+        while (feature and isinstance(feature, list)) or (isinstance(feature, Mapping) and "feature" in feature):
+            feature = feature[0] if isinstance(feature, list) else feature["feature"]  # that of the items of a list
+        kind = feature.get("_type", "") if isinstance(feature, Mapping) else "unknown"
+        names = feature["names"] if kind == "ClassLabel" else None
+        todo += [] if kind else [(f"{path}\x1f{key}", inner) for key, inner in feature.items()]
         stem = names[0].rstrip("01") if names else ""
         # Names such as choice1, choice2 say no more than the number of the class, which counts from 0.
         if names and not any(names == [f"{stem}{k + base}" for k in range(len(names))] for base in (0, 1)):
