@@ -55,7 +55,7 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     others = [column for column in names.values() if column not in (*right, *wrong)]
     if len(right) != 1 or not wrong or set(CHOICE_FIELDS["options"]) & names.keys() or option_columns(others):
         return None
-    semicolons = any(";" in text_of(record.data.get(column)) for record in records for column in lists)  # TruthfulQA
+    semicolons = usual_name(right[0]) == "best_answer"  # in TruthfulQA; elsewhere they may be those of HTML entities
     parts = []
     for record in records:
         data, problem, texts = dict(record.data), record.problem, list[str]()
