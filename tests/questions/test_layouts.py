@@ -307,10 +307,12 @@ def test_columns_that_are_said_to_be_optional_are_options_too() -> None:
     assert {*only(row | {"Incorrect Answer 2 (Optional)": "grass"}).options} == {"blood", "sky", "grass"}
 
 
-def test_an_empty_text_under_a_letter_is_not_an_option() -> None:
-    assert only(
-        {"question": "Which is red?", "option": {"A": "sky", "B": "blood", "C": ""}, "answer": "B"}
-    ).options == (
-        "sky",
-        "blood",
-    )
+def test_empty_texts_under_the_last_letters_are_no_options() -> None:
+    row = {"question": "Which is red?", "answer": "C"}
+    for option, texts in (
+        ({"A": "sky", "B": "", "C": "blood", "D": "", "E": ""}, ("sky", "", "blood")),
+        ({"A": "sky", "B": "grass", "C": "blood", "D": None}, ("sky", "grass", "blood")),
+    ):
+        question = only(row | {"option": option})
+        assert question.options == texts
+        assert question.answers == {2}

@@ -370,7 +370,8 @@ def _mapped(value: Mapping[str, Any], scored: bool) -> tuple[tuple[str, ...], tu
     if not labelled and all(isinstance(one, int | float) for one in value.values()):
         scores = ", ".join(map(str, value.values()))
         raise BadRecord("options scored", f"scores options {scores[:60]}; give right ones 1 and others 0", "options")
-    by_label = {str(key): text for key, text in value.items() if not is_missing(text)}
+    n = max((i for i, text in enumerate(value.values(), 1) if not is_missing(text)), default=0)  # as of columns
+    by_label = {str(key): text for key, text in [*value.items()][:n] if text is not None}
     return _texts(list(by_label.values())), tuple(by_label), None
 
 
@@ -394,6 +395,5 @@ def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _labels(value: Any, n: int) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or len(value) != n:
-        return ()
-    return tuple(str(label).strip() for label in value)
+    of_all = isinstance(value, list | tuple) and len(value) == n
+    return tuple(str(label).strip() for label in value) if of_all else ()
