@@ -139,12 +139,10 @@ def test_retry_after_is_a_number_or_a_date(after, seconds, monkeypatch):
     assert http._retry_after(httpx.Response(429, headers={"Retry-After": after})) == seconds
 
 
-@pytest.mark.parametrize(
-    ("key", "problem"), [("sk-x", "the key in UNSLANT_TEST_KEY is not"), ("", r"needs a key \(UNSL")]
-)
-def test_a_key_that_is_not_accepted_is_named(monkeypatch, key, problem):
-    monkeypatch.setenv("UNSLANT_TEST_KEY", key)
-    refused = pytest.raises(ModelError, match=rf"words at \S+: {problem}.*: HTTP 401.*offline")
+def test_a_key_that_is_not_accepted_is_named():
+    refused = pytest.raises(
+        ModelError, match=r"words at \S+: the key in UNSLANT_TEST_KEY is missing or not.*: HTTP 401"
+    )
     with FaultServer(lambda _: Fault(401)).running() as server, refused:
         served(server.url).ask_who()
 

@@ -141,13 +141,6 @@ class Endpoint:
     def _key(self) -> str:
         return os.environ.get(self.key_variable, "").strip() if self._gets_key else ""
 
-    @property
-    def key_problem(self) -> str:
-        """What is wrong with the key, where the server does not accept it."""
-        return (
-            f"the key in {self.key_variable} is not accepted" if self._key() else f"needs a key ({self.key_variable})"
-        )
-
     def redacted(self, text: str) -> str:
         """A message without the key or any other secret."""
         user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
@@ -282,12 +275,8 @@ def error_in(reply: Any) -> tuple[str, int]:
 
 
 def redirected(response: Any) -> str:
-    """Where a reply redirects to, which is not followed, since the key may go nowhere else; empty if it does not.
-
-    Args:
-        response: of httpx, or of the library that a provider uses in its place.
-    """
-    if not getattr(response, "has_redirect_location", False):
+    """Where a reply redirects to, which is not followed, since the key may go nowhere else; empty if it does not."""
+    if not getattr(response, "has_redirect_location", False):  # it may be of another library than httpx
         return ""
     target = url_without_secrets(str(response.url.join(response.headers["Location"])))
     return f"HTTP {response.status_code}: it redirects to {target} (give the address of that server)"

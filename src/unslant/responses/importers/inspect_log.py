@@ -152,10 +152,10 @@ def _message(error: Any) -> str:
 
 def _failure(sample: Any) -> str:
     """Why the answer of a sample does not count: its error, or its invalidation by the user; empty if it does."""
-    invalidation = getattr(sample, "invalidation", None)  # older versions have none
-    if sample.error is None and invalidation is not None:
-        return f"invalidated{': ' * bool(invalidation.reason)}{invalidation.reason or ''}"
-    return "" if sample.error is None else _message(sample.error)
+    if sample.error is not None:
+        return _message(sample.error)
+    mark = getattr(sample, "invalidation", None)  # older versions have none
+    return "" if mark is None else f"invalidated: {mark.reason}" if mark.reason else "invalidated"
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:

@@ -56,8 +56,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     sequences: dict[int, tuple[str, ...]] = {}
     orders = Counter[int]()
     again: list[bool] = []
-    hits: list[bool] = []
-    hits_again: list[bool] = []
+    hits: dict[bool, list[bool]] = {False: [], True: []}  # of pages, and of those that repeat one
     dropped = sum((log.dropped for log in logs), Counter[str]())
 
     # A log that has only another label sequence (D, C, B, A on every page) is measured by that one; where any page has
@@ -75,7 +74,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             for page, task in pages:
                 row = question.row(page, counts, task)
                 if page.status != "error":
-                    (hits if row.repeat == 0 else hits_again).append(page.is_right(by_scores or not in_words))
+                    hits[row.repeat > 0].append(page.is_right(by_scores or not in_words))
                 yield row
             again.extend(_again([page for page, _ in pages], question))
             orders[len({order for kind, _, order in counts if kind == "order"})] += 1
@@ -96,7 +95,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         reported=tuple(_reported(logs, by_scores or not in_words)),
         caveats=(
             *dict.fromkeys(caveat for log in logs for caveat in log.caveats),
-            *(_of_repeats(hits, hits_again) if logs[0].study == "audit" else ()),
+            *(_of_repeats(hits[False], hits[True]) if logs[0].study == "audit" else ()),
         ),
         **(_other_readings(all_pages) if in_words else {}),
     )
@@ -191,13 +190,13 @@ def _again(pages: Sequence[Logged], question: _Question) -> Iterator[bool]:
             yield not (same and (before.logprobs is None) == (page.logprobs is None))
 
 
-def _of_repeats(hits: Sequence[bool], hits_again: Sequence[bool]) -> Iterator[str]:
+def _of_repeats(hits: Sequence[bool], again: Sequence[bool]) -> Iterator[str]:
     """The accuracy over all answers, where that over the first to each page, which the report is of, is another."""
-    n = len(hits) + len(hits_again)
-    every = (sum(hits) + sum(hits_again)) / n if n else 0.0
-    if hits_again and f"{every:.3f}" != (first := f"{sum(hits) / len(hits):.3f}"):
+    n = len(hits) + len(again)
+    every = (sum(hits) + sum(again)) / n if n else 0.0
+    if again and f"{every:.3f}" != (first := f"{sum(hits) / len(hits):.3f}"):
         yield (
-            f"{len(hits_again):,} of the {n:,} answers repeat a page (epochs, samples, or rows that are there twice): "
+            f"{len(again):,} of the {n:,} answers repeat a page (epochs, samples, or rows that are there twice): "
             f"only the first answer to each counts below. These are right in {first}, all answers in {every:.3f}."
         )
 

@@ -53,14 +53,12 @@ def read(head: Head) -> list[Log]:
     hits, name, metric = [], "", ""
     for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
-            doc = _either(record.data, _DOC)
-            data = record.data if doc else {**record.data, **_unwritten(record.data)}
-            kind, new = _pages(data, doc, record.place) if doc else _first_pages(data, number, record.place)
-            name = name or str((doc or {}).get("task_name") or "")
-            metrics = _either(data, _METRIC) or data.get("metrics")
-            values = metrics or data
+            data = record.data if _either(record.data, _DOC) else _as_later(record.data, number)
+            doc, values = _either(data, _DOC), _either(data, _METRIC) or data
+            kind, new = _pages(data, doc, record.place)
+            name = name or str(doc.get("task_name") or "")
             hits.append(values.get("acc"))
-            metric = metric or main_metric(values, metrics or ())
+            metric = metric or main_metric(values, _either(data, _METRIC) or ())
         kinds |= {kind} - {_FAILED}
         pages += [replace(page, score=unit_share(values.get(metric))) for page in new]
     if len(kinds) != 1:
@@ -141,32 +139,24 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
     return kind, pages
 
 
-def _unwritten(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The lists and objects of a row that are written as texts; ValueError if one cannot be read."""
+def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """A row up to 0.10 in the shape of later ones; ValueError if one of its texts is not the list that it should be."""
     values = {key: parse_written(data[key]) for key in _WRITTEN if isinstance(data.get(key), str)}
     if wrong := next((key for key, value in values.items() if value is None), ""):
         raise ValueError(f"{wrong} is neither a list nor an object: {shortened(data[wrong], 80)!r}")
-    return values
-
-
-def _first_pages(data: Mapping[str, Any], number: int, place: str) -> tuple[str, list[Logged]]:
-    """As :func:`_pages`, of a row up to 0.10."""
-    predictions = [one[0] if isinstance(one, list | tuple) else one for one in data["predictions"]]
-    replied = bool(predictions) and isinstance(predictions[0], str)
-    page = PageText(str(data.get("full_prompt") or data["example"]))
-    if not data["choices"]:  # a generated answer, of which only the right texts were logged
-        options, golds = page.options(), {str(text).strip() for text in data["gold"]}
-        labels = labels_for(ALPHABETS["A"], len(options))
-        right = [k for k, names in enumerate(zip(labels, options, strict=True)) if golds & set(names)]
+    data = {**data, **values}
+    query, right = str(data.get("full_prompt") or data["example"]), data["gold_index"]
+    choices: Sequence[Any] = data["choices"]
+    if not choices:  # a generated answer, of which only the right texts were logged
+        options, golds = PageText(query).options(), {str(text).strip() for text in data["gold"]}
+        choices = labels_for(ALPHABETS["A"], len(options))
+        right = [k for k, names in enumerate(zip(choices, options, strict=True)) if golds & set(names)]
         if not right:
             raise ValueError(f"none of the options in its prompt is right (gold: {', '.join(sorted(golds))})")
-        data = {**data, "choices": labels, "gold_index": right}
-    pages = []
-    for i, reply in enumerate(predictions if replied else [None]):
-        common = {"id": str(number), "place": place, "repeat": i}
-        kind, answered = _answered(data, page, None if replied else predictions, reply, common)
-        pages.append(answered)
-    return kind, pages
+    predictions = [one[0] if isinstance(one, list | tuple) else one for one in data["predictions"]]
+    kind = "text" if predictions and isinstance(predictions[0], str) else "logprobs"
+    doc = {"id": number, "query": query, "choices": choices, "gold_index": right, "choices_are_texts": True}
+    return {"doc": doc, "model_response": {"text": [], kind: predictions}, "metric": data.get("metrics") or data}
 
 
 def _answered(
@@ -182,7 +172,7 @@ def _answered(
         labels = choices = bare
     has_list = sorted(page.options(labels)) == sorted(choices)
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
-    letters = choices == labels or (has_list and "query" not in doc)
+    letters = choices == labels or (has_list and "choices_are_texts" in doc)
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
     common |= {"question": page.question, "context": page.passage}
     finish_reason = common.pop("finish_reason", None)

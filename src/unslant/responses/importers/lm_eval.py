@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from unslant.errors import InputError
-from unslant.files import parse_json
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.fields import passage_of
 from unslant.questions.records import parse_list
@@ -31,7 +30,7 @@ from unslant.responses.importers.logged import (
     understood,
     unit_share,
 )
-from unslant.responses.importers.page_text import PageText, differing
+from unslant.responses.importers.page_text import PageText, differing, prompt_text
 from unslant.responses.importers.registry import Head, Importer
 
 _IDS = ("id", "question_id", "qid", "idx", "ind")
@@ -206,10 +205,10 @@ def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
 def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[str]) -> list[_Sample]:
     arguments = data["arguments"]
     requests: list[tuple[str, Any]] = (
-        [(_context(one[0]), one[1]) for one in arguments]  # before 0.4.3
+        [(prompt_text(one[0]), one[1]) for one in arguments]  # before 0.4.3
         if arguments and isinstance(arguments, list)
         # Parquet has the requests of the longest sample in every row, those that a row does not have as null.
-        else [(_context(one["arg_0"]), one.get("arg_1")) for one in arguments.values() if one is not None]
+        else [(prompt_text(one["arg_0"]), one.get("arg_1")) for one in arguments.values() if one is not None]
     )
     doc, context = data["doc"], requests[0][0]
     page_text = PageText(context)
@@ -267,15 +266,6 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=readings[0], options=options, **common)
     unlisted = letters and not has_list and 1 < len(page_text.options()) < n
     return [_Sample(number, kind, page, readings[0 if several and hit is None else -1], hit, unlisted)]
-
-
-def _context(prompt: Any) -> str:
-    """The text before a continuation; of a chat with a served model, which is logged as a list of the JSON of all its
-    messages, their texts."""
-    if not isinstance(prompt, list):
-        return str(prompt)
-    messages: Any = parse_json(prompt[0]) if isinstance(prompt[0], str) else prompt
-    return "\n\n".join(str(message["content"]) for message in messages)
 
 
 def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -> list[Logged]:

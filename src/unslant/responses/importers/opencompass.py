@@ -23,7 +23,7 @@ from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import Log, Logged, understood, unit_share
-from unslant.responses.importers.page_text import PageText, differing
+from unslant.responses.importers.page_text import PageText, differing, prompt_text
 from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
@@ -117,7 +117,7 @@ def _with_results(log: Log, path: Path, predictions: Path, shards: Sequence[Path
 def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]:
     names = [str(key) for key in row if str(key).startswith(_PPL)]
     first = row[names[0]] if names else {}
-    text = _text(row.get("origin_prompt") or row.get("prompt") or first.get("testing input") or first["prompt"])
+    text = prompt_text(row.get("origin_prompt") or row.get("prompt") or first.get("testing input") or first["prompt"])
     page_text = PageText(text)
     common: dict[str, Any] = {
         "id": number,
@@ -132,7 +132,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             likelihoods = [float(row[name]["Loglikelihood"]) for name in names]
             best = int(np.argmax(likelihoods))
             _check_chosen("prediction", row.get("prediction"), labels, best, "the highest log-likelihood")
-            texts = differing([_text(row[name].get("testing input") or row[name]["prompt"]) for name in names])
+            texts = differing([prompt_text(row[name].get("testing input") or row[name]["prompt"]) for name in names])
             common["question"] = common["question"] or texts[0]
             page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
             return "log-likelihoods", page
@@ -195,10 +195,6 @@ def _check_chosen(key: str, said: Any, labels: tuple[str, ...], best: int, what:
     """Raises ValueError if the entry names another answer than its scores."""
     if best >= 0 and str(said) in labels and str(said) != labels[best]:
         raise ValueError(f"{key} is {said!r}, but {what} is that of {labels[best]!r}")
-
-
-def _text(prompt: Any) -> str:
-    return prompt if isinstance(prompt, str) else "\n".join(str(part.get("prompt", "")) for part in prompt)
 
 
 def instead(head: Head) -> str:

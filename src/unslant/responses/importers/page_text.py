@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from sys import intern
+from typing import Any
 
+from unslant.files import parse_json
 from unslant.presentations import ALPHABETS
 from unslant.responses.importers.logged import Order
 
@@ -91,6 +93,14 @@ class PageText:
         wanted = list(labels)
         complete = [run for run in runs if len(run) > 1 and wanted in ([], [one["label"] for one in run])]
         return complete[-1] if complete else []
+
+
+def prompt_text(prompt: Any) -> str:
+    """The text of a prompt that a log has as a text, as messages, or as a list of the JSON of all its messages."""
+    if isinstance(prompt, str):
+        return prompt
+    messages = parse_json(prompt[0]) if isinstance(prompt[0], str) else prompt
+    return "\n".join(str(message.get("prompt") or message.get("content") or "") for message in messages)
 
 
 def differing(contexts: Sequence[str]) -> tuple[str, ...]:
