@@ -93,7 +93,7 @@ def test_answers_that_do_not_count_are_said_where_they_change_the_score(tmp_path
     once = [lm_eval(0, right, 1.0), lm_eval(1, wrong, 0.0)]
     found = read(tmp_path / "samples_t.jsonl", [*once, lm_eval(0, wrong, 0.0), lm_eval(1, wrong, 0.0)])
     assert found.run.logged.caveats == (
-        "2 of the 4 answers repeat a page (epochs, samples, or rows that are there twice): only the first answer to "
-        "each counts below. These are right in 0.500, all answers in 0.250.",
+        "2 of the 4 answers repeat a page (epochs, samples or a row twice): only the first answer to "
+        "each counts below. These are right in 0.500, all in 0.250.",
     )
     assert read(tmp_path / "samples_u.jsonl", once * 2).run.logged.caveats == ()

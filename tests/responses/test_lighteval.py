@@ -102,7 +102,13 @@ def test_generated_details_without_choices(tmp_path: Path) -> None:
     assert [(one.repeat, one.status, one.choice, sorted(one.answers)) for one in found.rows()] == [
         (0, "ok", 1, [1]), (1, "ok", 2, [1]), (0, "error", -1, [1])
     ]  # fmt: skip
-    with pytest.raises(InputError, match=r"row 1: .*none of the options in its prompt is right \(gold: 42\)"):
+    with pytest.raises(InputError, match=r"row 1: .*'42' is not one of its 3 options"):
         read(tmp_path, old_row(0, choices=[], gold_index=[], gold=["42"], predictions=["42"]))
-    with pytest.raises(InputError, match=r"row 1: .*predictions is neither a list nor an object: '\[inf, 0, 1\]'"):
-        read(tmp_path, old_row(0) | {"predictions": "[inf, 0, 1]"})
+    with pytest.raises(InputError, match=r"row 1: .*predictions is neither a list nor an object: '\[cut, 0, 1\]'"):
+        read(tmp_path, old_row(0) | {"predictions": "[cut, 0, 1]"})
+
+
+def test_texts_of_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    one = old_row(0, predictions=[(float("-inf"), False), (-1.0, True), (-2.0, False)], metrics={"acc": float("nan")})
+    found = read(tmp_path, one, old_row(1, predictions=[float("nan"), -1.0, -2.0]))
+    assert [(row.status, row.choice) for row in found.rows()] == [("ok", 1), ("error", -1)]

@@ -245,6 +245,8 @@ class Endpoint:
             text, status = data[:300].decode("utf-8", "replace").strip(), response.status_code
             problem = f"HTTP {status} {response.reason_phrase}{f': {text}' if text else ''}"
             problem = redirected(response) or problem
+            if status in (401, 403):
+                problem = f"the key in {self.key_variable} is missing or not accepted ({problem})"
         if status in _OVERLOADED:
             self.limit.overloaded()
         if status in _RETRIED:
@@ -301,14 +303,11 @@ def _retry_after(response: httpx.Response) -> float | None:
     """Seconds to wait, which a server gives as a number or as a date; None without either, or if the date is past."""
     text = response.headers.get("Retry-After", "")
     try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(text).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-        seconds = math.nan if seconds <= 0 else seconds  # its clock may be another
-    return None if math.isnan(seconds) else min(_LONGEST_WAIT, max(0.0, seconds))
+        seconds = parsedate_to_datetime(text).timestamp() - time.time() if "," in text else float(text)
+    except (ValueError, OverflowError):
+        return None
+    past = "," in text and seconds <= 0  # the server's clock may be another
+    return None if past or math.isnan(seconds) else min(_LONGEST_WAIT, max(0.0, seconds))
 
 
 def _is_loopback(host: str) -> bool:

@@ -88,10 +88,7 @@ class ServedModel(HttpModel):
                 if not isinstance(reply, Mapping):
                     (reply,) = self._all_replies([other])
         except ModelError as error:
-            problem = " does not say who it is"
-            if isinstance(error, Refused) and error.status in (401, 403):
-                problem = f": the key in {self.server.key_variable} is missing or not accepted"
-            problem = f"{self.model} at {self.server.base_url}{problem}: {error}; scores that are stored "
+            problem = f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored "
             raise placed(error, f"{problem}are used without asking with --offline") from None
         self._check_name(models)
         names = {str(reply.get("model") or "") if isinstance(reply, Mapping) else ""} - {"", self.model}

@@ -8,14 +8,14 @@ of the options and the scores of their labels, in ``metadata``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from unslant.files import parse_json
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.checks import STATUSES
 from unslant.responses.importers.logged import Log, Logged, understood, unit_share
-from unslant.responses.importers.page_text import PageText
+from unslant.responses.importers.page_text import PageText, named_place
 from unslant.responses.importers.registry import Head, Importer
 
 LOGPROBS, ORDER, LABELS = "unslant_logprobs", "unslant_order", "unslant_labels"
@@ -66,7 +66,7 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
         "answers": frozenset(
             parse_json(metadata[ANSWERS])
             if ANSWERS in metadata
-            else (_place(str(one), labels, options) for one in page["reference"])
+            else (named_place(str(one), labels, options) for one in page["reference"])
         ),
         "order": tuple(parse_json(metadata[ORDER])) if ORDER in metadata else None,
         "subject": str(metadata.get("subject") or ""),
@@ -84,20 +84,9 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
         return Logged(chosen=frozenset(parse_json(metadata[CHOSEN])), reply=reply, **common)
     answer = next((str(one["extracted_value"]) for one in row["answer_attribution"] if one.get("is_terminal")), "")
     try:
-        return Logged(chosen=frozenset({_place(answer, labels, options)}), reply=reply or answer, **common)
+        return Logged(chosen=frozenset({named_place(answer, labels, options)}), reply=reply or answer, **common)
     except ValueError:
         return Logged.of_reply(reply, **common)
-
-
-def _place(text: str, labels: Sequence[str], options: Sequence[str]) -> int:
-    """The place of an option given by its text, its label or its number; ValueError if it is none of them."""
-    text = text.strip()
-    for names in (options, labels):
-        if text in names:
-            return list(names).index(text)
-    if text.isdecimal() and int(text) < len(options):
-        return int(text)
-    raise ValueError(f"{text!r} is not one of its {len(options)} choices")
 
 
 _RECORD = {"evaluation_id", "evaluation_results", "model_info"}

@@ -145,7 +145,6 @@ def _error(log: Any) -> str:
 
 
 def _message(error: Any) -> str:
-    # The text of a cancellation describes tasks by their addresses, which say nothing.
     message = "cancelled" if error.message.startswith("CancelledError(") else error.message
     return shortened(printable(first_line(Exception(message))), 300)
 
@@ -197,12 +196,11 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
-    if failed and sample.limit is not None and not failure:
-        failure = f"ended by its {sample.limit.type} limit"
+    if failed:
+        limit = sample.limit.type if sample.limit is not None and not failure else ""
         # Inspect keeps no reply that exceeds the sample's tokens: as one that exceeds its own, it has no answer.
-        reading = replace(reading, status="cut" if sample.limit.type == "token" else "error")
-    if failure:
-        reading = replace(reading, reply=failure)
+        status = "cut" if limit == "token" else "error"
+        reading = replace(reading, status=status, reply=failure or (f"ended by its {limit} limit" if limit else None))
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
     return _scored(reading, tokens), sent is not None
 

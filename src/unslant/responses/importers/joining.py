@@ -192,12 +192,11 @@ def _again(pages: Sequence[Logged], question: _Question) -> Iterator[bool]:
 
 def _of_repeats(hits: Sequence[bool], again: Sequence[bool]) -> Iterator[str]:
     """The accuracy over all answers, where that over the first to each page, which the report is of, is another."""
-    n = len(hits) + len(again)
-    every = (sum(hits) + sum(again)) / n if n else 0.0
-    if again and f"{every:.3f}" != (first := f"{sum(hits) / len(hits):.3f}"):
+    first, every = (f"{sum(of) / max(1, len(of)):.3f}" for of in (hits, [*hits, *again]))
+    if first != every:
         yield (
-            f"{len(again):,} of the {n:,} answers repeat a page (epochs, samples, or rows that are there twice): "
-            f"only the first answer to each counts below. These are right in {first}, all answers in {every:.3f}."
+            f"{len(again):,} of the {len(hits) + len(again):,} answers repeat a page (epochs, samples or a row twice): "
+            f"only the first answer to each counts below. These are right in {first}, all in {every}."
         )
 
 

@@ -27,14 +27,12 @@ from unslant.responses.importers.logged import (
     understood,
     unit_share,
 )
-from unslant.responses.importers.page_text import PageText
+from unslant.responses.importers.page_text import PageText, named_place
 from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
 """Columns up to 0.10, as of the first leaderboard."""
-_WRITTEN = (*sorted(_FIRST), "gold", "metrics")
-"""Columns of these with lists or objects, which may be written as texts."""
 _FAILED = "no"
 """Kind of a row that holds no answer."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
@@ -54,7 +52,7 @@ def read(head: Head) -> list[Log]:
     for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
             data = record.data if _either(record.data, _DOC) else _as_later(record.data, number)
-            doc, values = _either(data, _DOC), _either(data, _METRIC) or data
+            doc, values = _either(data, _DOC), _either(data, _METRIC) or record.data
             kind, new = _pages(data, doc, record.place)
             name = name or str(doc.get("task_name") or "")
             hits.append(values.get("acc"))
@@ -141,22 +139,23 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
 
 def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
     """A row up to 0.10 in the shape of later ones; ValueError if one of its texts is not the list that it should be."""
-    values = {key: parse_written(data[key]) for key in _WRITTEN if isinstance(data.get(key), str)}
+    texts = {key: data[key] for key in (*_FIRST, "gold", "metrics") if isinstance(data.get(key), str)}
+    # Numbers that are not finite are the only ones of which Python does not read what it writes.
+    finite = {key: text.replace("inf", "1e999").replace("nan", "None") for key, text in texts.items()}
+    values = {key: parse_written(text) or parse_written(finite[key]) for key, text in texts.items()}
     if wrong := next((key for key, value in values.items() if value is None), ""):
         raise ValueError(f"{wrong} is neither a list nor an object: {shortened(data[wrong], 80)!r}")
     data = {**data, **values}
     query, right = str(data.get("full_prompt") or data["example"]), data["gold_index"]
     choices: Sequence[Any] = data["choices"]
     if not choices:  # a generated answer, of which only the right texts were logged
-        options, golds = PageText(query).options(), {str(text).strip() for text in data["gold"]}
+        options = PageText(query).options()
         choices = labels_for(ALPHABETS["A"], len(options))
-        right = [k for k, names in enumerate(zip(choices, options, strict=True)) if golds & set(names)]
-        if not right:
-            raise ValueError(f"none of the options in its prompt is right (gold: {', '.join(sorted(golds))})")
+        right = [named_place(str(text), choices, options) for text in data["gold"]]
     predictions = [one[0] if isinstance(one, list | tuple) else one for one in data["predictions"]]
     kind = "text" if predictions and isinstance(predictions[0], str) else "logprobs"
     doc = {"id": number, "query": query, "choices": choices, "gold_index": right, "choices_are_texts": True}
-    return {"doc": doc, "model_response": {"text": [], kind: predictions}, "metric": data.get("metrics") or data}
+    return {"doc": doc, "model_response": {"text": [], kind: predictions}, "metric": data.get("metrics")}
 
 
 def _answered(

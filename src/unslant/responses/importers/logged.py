@@ -22,8 +22,6 @@ Order = tuple[int, ...]
 Result = TypeVar("Result")
 _USUAL = ("acc", "exact_match", "em", "acc_norm")
 """Names of accuracies in samples, the one that tasks report first."""
-_WITHHELD = "content_filter"
-"""The reason why a reply ended, in servers and logs, by which the provider declines."""
 FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that identify the file."""
 
@@ -195,9 +193,9 @@ class Logged:
         reader: Callable[..., Extracted] | None = None,
         **more: Any,
     ) -> Logged:
-        """A page answered in words, read by one of unslant's own readers, depending on ``finish_reason``: if it ended
-        at the limit of tokens, its last fragment is not read, and if the provider withheld it, none of it."""
-        if reply is None or finish_reason == _WITHHELD:
+        """A page answered in words, read by one of unslant's own readers. A reply that ended at the limit of tokens
+        (``finish_reason``) is read without its last fragment; one that ended by a content filter is a refusal."""
+        if reply is None or finish_reason == "content_filter":
             status = "error" if reply is None else "refused"
             return cls(labels=labels, options=options, status=status, reply=reply, **more)
         cut = finish_reason in CUT

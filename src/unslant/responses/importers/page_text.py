@@ -103,6 +103,17 @@ def prompt_text(prompt: Any) -> str:
     return "\n".join(str(message.get("prompt") or message.get("content") or "") for message in messages)
 
 
+def named_place(text: str, labels: Sequence[str], options: Sequence[str]) -> int:
+    """The place of an option given by its text, its label or its number; ValueError if it is none of them."""
+    text = text.strip()
+    for names in (options, labels):
+        if text in names:
+            return list(names).index(text)
+    if text.isdecimal() and int(text) < len(options):
+        return int(text)
+    raise ValueError(f"{text!r} is not one of its {len(options)} options")
+
+
 def differing(contexts: Sequence[str]) -> tuple[str, ...]:
     """The differing middles of texts that begin and end alike, in whole words."""
     before = "".join(_common_start(contexts).rpartition(" ")[:2])

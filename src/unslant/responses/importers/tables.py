@@ -1,13 +1,9 @@
 """Tables: of responses that unslant wrote, of label scores (:mod:`label_scores`), and a general one in JSON lines, CSV
 or Parquet with a row for each page that a model was shown:
 
-``id``, ``answer`` (label, place from 0, or text of the option), and one of ``logprobs`` or ``probs`` (a number for each
-place, from the top, or for each label), ``chosen`` (as ``answer``) and ``reply`` (a text, read as unslant reads
-replies). Optional: ``labels`` (else A, B, ...), ``options`` (texts as shown, also in a column for each), ``order`` (for
-each place, the index of its option in the file), ``question``, ``subject``, ``model``, ``repeat`` (sample number) and
-``score`` (1 if the answer was counted as right). Without ``id``, rows with the same question and options are one
-question. Lists may be JSON or separated by ``|``. ``probs`` with a list for every order of the options, in
-lexicographic order, is a whole set of pages in one row.
+An answer is ``logprobs`` or ``probs``, ``chosen`` or ``reply``; the columns of a page are those of :data:`FIELDS`, and
+``docs/logs.md`` describes them. Without ``id``, rows with the same question and options are one question. ``probs``
+with a list for every order of the options, in lexicographic order, is a whole set of pages in one row.
 """
 
 from __future__ import annotations
