@@ -168,6 +168,8 @@ def test_opencompass_entries_without_an_answer_and_other_shapes(tmp_path: Path) 
     prompt = "Which?\nA. one\nB. two\nAnswer:"
     row = {"origin_prompt": prompt, "prediction": "B", "gold": ["B"]}
     assert [sorted(one.answers) for one in _opencompass(tmp_path / "m", [row]).rows()] == [[1]]
+    (missing,) = _opencompass(tmp_path / "m", [row | {"prediction": None}]).rows()
+    assert (missing.status, missing.chosen, missing.raw) == ("error", None, None)  # and not the text "None"
     with pytest.raises(InputError, match="prediction is a list of replies to one prompt"):
         _opencompass(tmp_path / "m", [row | {"prediction": ["A", "B"]}])
     of_label = {f"label: {label}": {"testing input": prompt, "prompt": prompt, "PPL": float("nan")} for label in "AB"}

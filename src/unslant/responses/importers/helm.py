@@ -118,7 +118,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         raise ValueError(f"the right reference, {min(right)!r}, is not one of the options in output_mapping")
     completions = request.get("result", {}).get("completions", [])
     return Logged.of_reply(
-        str(completions[0]["text"]) if completions and request["result"].get("success", True) else None,
+        completions[0]["text"] if completions and request["result"].get("success", True) else None,
         labels=labels,
         options=options,
         finish_reason=((completions[0].get("finish_reason") or {}).get("reason") if completions else None),

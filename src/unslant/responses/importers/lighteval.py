@@ -131,8 +131,7 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
         # lighteval logs no reason why a reply ended: one of as many tokens as were allowed was cut off.
         if text is not None and isinstance(most, int) and len(tokens) > i and len(tokens[i]) >= most > 0:
             common["finish_reason"] = "length"
-        reply = None if text is None else str(text)
-        kind, page = _answered(doc, PageText(str(doc["query"])), answer.get("logprobs"), reply, common)
+        kind, page = _answered(doc, PageText(str(doc["query"])), answer.get("logprobs"), text, common)
         pages.append(page)
     return kind, pages
 
@@ -159,7 +158,7 @@ def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _answered(
-    doc: Mapping[str, Any], page: PageText, scores: Sequence[object] | None, reply: str | None, common: dict[str, Any]
+    doc: Mapping[str, Any], page: PageText, scores: Sequence[object] | None, reply: object, common: dict[str, Any]
 ) -> tuple[str, Logged]:
     """The kind of scores, and the page."""
     choices = tuple(str(text).strip() for text in doc["choices"])

@@ -279,9 +279,7 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     if right is None:
         raise ValueError(f"target {data['target']!r} is not one of the options")
     return [
-        Logged.of_reply(
-            None if reply is None else str(reply), labels=labels, options=options, answers=right, repeat=i, **common
-        )
+        Logged.of_reply(reply, labels=labels, options=options, answers=right, repeat=i, **common)
         for i, reply in enumerate(data["resps"][0] if data["resps"] else [None])
     ]
 

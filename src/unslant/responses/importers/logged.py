@@ -14,7 +14,6 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
-from unslant.replies import Extracted
 from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
 from unslant.responses.checks import MOST_POSITIVE
 
@@ -185,21 +184,21 @@ class Logged:
     @classmethod
     def of_reply(
         cls,
-        reply: str | None,
+        reply: object,
         *,
         labels: tuple[str, ...],
         options: tuple[str, ...] = (),
         finish_reason: object = None,
-        reader: Callable[..., Extracted] | None = None,
         **more: Any,
     ) -> Logged:
-        """A page answered in words, read by one of unslant's own readers. A reply that ended at the limit of tokens
-        (``finish_reason``) is read without its last fragment; one that ended by a content filter is a refusal."""
-        if reply is None or finish_reason == "content_filter":
-            status = "error" if reply is None else "refused"
-            return cls(labels=labels, options=options, status=status, reply=reply, **more)
-        cut = finish_reason in CUT
-        read = reader(reply, labels, options) if reader else extract_answer(reply, labels, options, cut=cut)
+        """A page answered in words, read by unslant's own reader; None is no answer. A reply that ended at the limit of
+        tokens (``finish_reason``) is read without its last fragment; one that a content filter ended is a refusal."""
+        if reply is None:
+            return cls(labels=labels, options=options, status="error", **more)
+        reply = str(reply)
+        if finish_reason == "content_filter":
+            return cls(labels=labels, options=options, status="refused", reply=reply, **more)
+        read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
         answered = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
         return cls(labels=labels, options=options, chosen=answered, status=read.status, reply=reply, **more)

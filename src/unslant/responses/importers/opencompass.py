@@ -170,7 +170,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             raise ValueError("its prompt lists no options, so that there is no order to audit")
         letter = labels[min(_gold(row["gold"], labels))]
     page = Logged.of_reply(
-        str(row["prediction"]),
+        row["prediction"],
         labels=labels,
         options=options,
         answers=frozenset({labels.index(letter)}),
