@@ -139,7 +139,7 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
 def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
     """A row up to 0.10 in the shape of later ones; ValueError if one of its texts is not the list that it should be."""
     texts = {key: data[key] for key in (*_FIRST, "gold", "metrics") if isinstance(data.get(key), str)}
-    # Numbers that are not finite are the only ones of which Python does not read what it writes.
+    # Python writes inf and nan for numbers that are not finite, but does not read them as literals.
     finite = {key: text.replace("inf", "1e999").replace("nan", "None") for key, text in texts.items()}
     values = {key: parse_written(text) or parse_written(finite[key]) for key, text in texts.items()}
     if wrong := next((key for key, value in values.items() if value is None), ""):
@@ -147,7 +147,7 @@ def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
     data = {**data, **values}
     query, right = str(data.get("full_prompt") or data["example"]), data["gold_index"]
     choices: Sequence[Any] = data["choices"]
-    if not choices:  # a generated answer, of which only the right texts were logged
+    if not choices:  # of a generated answer, only the right texts were logged
         options = PageText(query).options()
         choices = labels_for(ALPHABETS["A"], len(options))
         right = [named_place(str(text), choices, options) for text in data["gold"]]
