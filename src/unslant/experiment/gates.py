@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from unslant.files import parse_json, read_text
 from unslant.metrics import METRICS, Estimate, PairedDifference, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
-from unslant.metrics.registry import bounds_of
+from unslant.metrics.registry import impossible
 from unslant.models import Cost
 from unslant.presentations import CONTROL
 from unslant.questions import QuestionSet
@@ -35,7 +34,6 @@ MOST_CHANGES = 4
 """Differences in the notes; the table has all."""
 MOST_NAMES = 12
 """Names of numbers in a message."""
-_ROUNDING = 1e-9
 _OTHER_QUESTIONS = "was made on other questions, so there is nothing to compare"
 _OTHER_DIGEST = "was made on other questions, or on the same ones in another sequence, so it cannot be compared"
 _BY_ROW = "; the Parquet file of an audit is compared on the questions that both have"
@@ -79,7 +77,7 @@ class Baseline:
             values: Mapping[str, Any] = parse_json(read_text(path))
             checked_provenance(values["provenance"], path)
             for place, parts in numbers(values):
-                if "method" in parts and (reason := _impossible(place, parts)):
+                if "method" in parts and (reason := impossible("".join(place[-1:]), parts)):
                     raise InputError.at(path, f"{reason}; write the file again with --json", field=".".join(place))
             return values
         if not any(importer.recognises(head) for importer in importers()):
@@ -174,25 +172,6 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison, of
-
-
-def _impossible(place: Sequence[str], parts: Mapping[str, Any]) -> str:
-    """Why a result of ours cannot hold this estimate at this path in JSON; empty if it can."""
-    try:
-        one = Estimate.from_dict(parts)
-    except (TypeError, ValueError, KeyError):
-        return "holds numbers in a form that unslant does not write"
-    metric, least, most = METRICS.get("".join(place[-1:])), -math.inf, math.inf
-    if metric and metric.kind != "difference":  # below a key such as pbm, a relative change has no bounds
-        least, most = bounds_of(metric.key)
-    for name, end in (("value", one.value), ("low", one.low), ("high", one.high)):
-        if not (parts[name] is None or least - _ROUNDING <= end <= most + _ROUNDING):
-            return f"{name} is {end:g}, and must be {least:g} to {most:g}"
-    if not (math.isnan(one.low) or one.low <= one.value <= one.high):
-        return f"the value {one.value:g} is not within its interval, {one.low:g} to {one.high:g}"
-    if one.n < 0 or not 0 < one.confidence < 1:
-        return f"n is {one.n} and confidence {one.confidence:g}, and must be at least 0 and between 0 and 1"
-    return ""
 
 
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:

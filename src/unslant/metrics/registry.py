@@ -142,6 +142,7 @@ class QuestionMetric(Metric):
 
 
 metric, question_metric = Metric, QuestionMetric
+_ROUNDING = 1e-9
 METRICS: dict[str, Metric] = {}
 """Key -> every metric declared so far. :mod:`unslant.metrics.catalogue` imports all of this room; those of a study are
 there once its folder has been imported."""
@@ -162,6 +163,25 @@ def bounds_of(key: str) -> tuple[float, float]:
     if isinstance(one, QuestionMetric):
         return one.bounds
     return {"number": (-math.inf, math.inf), "difference": (-1.0, 1.0)}.get(one.kind, (0.0, 1.0))
+
+
+def impossible(key: str, parts: Mapping[str, Any]) -> str:
+    """Why a result of ours cannot hold this estimate under ``key`` in JSON; empty if it can."""
+    try:
+        one = Estimate.from_dict(parts)
+    except (TypeError, ValueError, KeyError):
+        return "holds numbers in a form that unslant does not write"
+    metric, least, most = METRICS.get(key), -math.inf, math.inf
+    if metric and metric.kind != "difference":  # below a key such as pbm, a relative change has no bounds
+        least, most = bounds_of(metric.key)
+    for name, end in (("value", one.value), ("low", one.low), ("high", one.high)):
+        if not (parts[name] is None or least - _ROUNDING <= end <= most + _ROUNDING):
+            return f"{name} is {end:g}, and must be {least:g} to {most:g}"
+    if not (math.isnan(one.low) or one.low <= one.value <= one.high):
+        return f"the value {one.value:g} is not within its interval, {one.low:g} to {one.high:g}"
+    if one.n < 0 or not 0 < one.confidence < 1:
+        return f"n is {one.n} and confidence {one.confidence:g}, and must be at least 0 and between 0 and 1"
+    return ""
 
 
 class Numbers(Mapping[Metric, Estimate]):
