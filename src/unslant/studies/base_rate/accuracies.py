@@ -279,7 +279,7 @@ def _on_fishers_scale(r: Estimate, bootstrap: Bootstrap, features: Floats) -> Es
     """
     # of 1, which few subjects can give, artanh is infinite
     value, *samples = np.arctanh((1 - 1e-9) * np.array([r.value, *_pearson(bootstrap.totals(features))]))
-    half = bootstrap.sampling.bootstrap_quantile(r.confidence, features.any(axis=1)) * np.nanstd(samples)
+    half = bootstrap.sampling.bootstrap_quantile(r.confidence, np.asarray(features.any(axis=1))) * np.nanstd(samples)
     low, high = min(r.value, np.tanh(value - half)), max(r.value, np.tanh(value + half))
     return replace(r, low=float(low), high=float(high), method=f"{r.method}, Fisher z")
 
