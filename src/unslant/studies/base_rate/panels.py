@@ -58,32 +58,33 @@ def headline(result: BaseRateResult) -> str:
     testable = rates is not None and rates["label_p"].defined and rates.n_options > 2
     if rates is None or not testable:
         return f"Whether {model} favours a label before it reads a question was not tested{_effect(first, '; it ')}"
-    question = "a question" + f" with {rates.n_options} options" * (len(first.base_rates) > 1)
+    size = f" with {rates.n_options} options" * (len(first.base_rates) > 1)
     if rates.uneven:
         even = 1 / rates.n_options
         label, share = max(zip(rates.labels, rates.shares, strict=True), key=lambda pair: abs(pair[1] - even))
-        does = f"{'favours' if share > even else 'avoids'} {label} before it reads {question}"
-        shares = f"({percent(share)} of the probability, {percent(even)} if even)"
-        return f"{model} {does} {shares}{_effect(first, ', and ')}"
+        does = f"{'favours' if share > even else 'avoids'} {label} before it reads a question{size}"
+        shares = f"({percent(share)}{' of the probability' * (not size)}, {percent(even)} if even)"
+        return f"{model} {does} {shares}{_effect(first, ', and ', size)}"
     if (distance := rates["distance"].value) < UNEVEN:
         few = f": its probabilities are {percent(distance, 1)} from even"
-        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads {question}"
-        return f"{none}{_effect(first, ', but ') or few}"
+        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question{size}"
+        return f"{none}{_effect(first, ', but ', size) or few}"
     return (
-        f"Whether {model} favours a label before it reads {question} cannot be determined: its probabilities are "
+        f"Whether {model} favours a label before it reads a question{size} cannot be determined: its probabilities are "
         f"{percent(distance, 1)} from even, which differences between single label orders could give"
-        f"{_effect(first, '; it ')}"
+        f"{_effect(first, '; it ', size)}"
     )
 
 
-def _effect(findings: Findings, joined: str) -> str:
-    """By how much the score falls where a label is never right, if that is shown."""
+def _effect(findings: Findings, joined: str, size: str = "") -> str:
+    """By how much the score falls where a label is never right, if that is shown; ``size``: the one just named."""
     preferred = [one for one in findings.nvr.readings if one.kind == "prefers"] if findings.nvr else []
     if not (findings.nvr and preferred):
         return ""
     (reading,) = preferred
-    gap = number(abs(reading.gap.value), 2)
-    return f"{joined}scores {gap} lower{findings.nvr.among} when {reading.label}, not another label, is never right"
+    gap, among = number(abs(reading.gap.value), 2), findings.nvr.among
+    among = " there" if size and among.endswith(size) else among
+    return f"{joined}scores {gap} lower{among} when {reading.label}, not another label, is never right"
 
 
 def favourite(findings: Findings) -> tuple[str, Estimate] | None:
