@@ -55,3 +55,12 @@ def test_what_a_notebook_shows_of_an_object_fits_on_a_line() -> None:
     assert repr(questions[:1]) == "QuestionSet: embedded, 1 question; .questions, .report"
     assert repr(model) == "<TransformersModel fair>"
     assert repr(unslant.Debiased(model, "vote")) == "<Debiased fair, vote>"
+    result = unslant.audit(model, "embedded", limit=3)
+    assert repr(unslant.Report.of([result])) == f"Report: {result.headline}; .to_html(FILE)"
+
+
+def test_a_number_that_is_not_there_lists_those_that_are() -> None:
+    means = unslant.audit("fair", "embedded", limit=6).metrics.means
+    with pytest.raises(KeyError, match=r"no number 'voted': use one of accuracy, .*vote_accuracy"):
+        means["voted"]
+    assert means.get("voted") is None

@@ -202,8 +202,11 @@ class Numbers(Mapping[Metric, Estimate]):
         self._values = {_last(key): _estimate(value) for key, value in values.items()}
 
     def __getitem__(self, metric: Metric | str) -> Estimate:
-        """The estimate of a metric, or of its key (``nvr.score`` or ``score``)."""
-        return self._values[_last(metric if isinstance(metric, str) else metric.key)]
+        """The estimate of a metric, or of its key (``nvr.score`` or ``score``); KeyError lists the keys there are."""
+        key = metric if isinstance(metric, str) else metric.key
+        if _last(key) not in self._values:
+            raise KeyError(f"no number {key!r}: use one of {', '.join(self._values)}")
+        return self._values[_last(key)]
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())

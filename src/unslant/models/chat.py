@@ -146,7 +146,8 @@ class FunctionChat(ChatModel):
         self._function = function
 
     def at(self, generate: GenerateOptions) -> FunctionChat:
-        raise InputError(f"{self.name} is a function, which takes a prompt and no options such as a temperature")
+        takes = "takes a prompt and no options such as the temperature of this study"
+        raise InputError(f"{self.name} is a function, which {takes}: give a subclass of unslant.models.ChatModel")
 
     @property
     def takes_turns(self) -> bool:

@@ -212,12 +212,14 @@ def options_for(scheme: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class LengthOptions(CheckedOptions):
-    """How long replies may be."""
+    """How long replies may be, and settings of inspect."""
 
     LEAST: ClassVar = {"max_tokens": 1}
 
     max_tokens: int | None = None
     """Longest reply in tokens; by default 1000 (instruction-boundary 2048)."""
+    inspect: Annotated[tuple[str, ...], Reach.SETTING] = ()
+    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; repeatable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +228,6 @@ class GenerateOptions(LengthOptions):
 
     temperature: float | None = None
     """Sampling temperature, 0 to 2; by default 0 (instruction-boundary 0.5)."""
-    inspect: Annotated[tuple[str, ...], Reach.SETTING] = ()
-    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; repeatable."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

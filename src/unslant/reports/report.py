@@ -48,6 +48,9 @@ class Report:
         pages = [result.page() for result in results]
         return cls(tuple(replace(p, panels=tuple(_unique(panel, times) for panel in p.sections)) for p in pages))
 
+    def __repr__(self) -> str:
+        return f"Report: {'; '.join(page.headline for page in self.pages)}; .to_html(FILE)"
+
     @property
     def panels(self) -> tuple[Panel, ...]:
         return tuple(panel for page in self.pages for panel in page.panels)

@@ -105,7 +105,7 @@ def compare(*results: StudyResult | str | Path) -> StudyResult:
     from unslant.experiment.study import Study
 
     if len(results) < 2:
-        raise InputError("nothing to compare: give two results or more")
+        raise InputError("nothing to compare: give two results or more, each as an argument of its own")
     runs: list[Any] = [read_result(item) if isinstance(item, str | Path) else item for item in results]
     kinds = sorted({getattr(run, "study", type(run).__name__) for run in runs})
     study = study_named(kinds[0])() if kinds[0] in studies() else None

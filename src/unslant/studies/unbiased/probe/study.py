@@ -92,7 +92,7 @@ class Probe(Study[ProbeSettings]):
         if given.inputs.accuracy is not None:
             raise InputError("--accuracy goes with --log: the models' own accuracy is measured here; leave it out")
         if len(given.models) < 2:
-            raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
+            raise InputError("the probe needs two models or more, as fair,prefers-a (in Python a list), or --log=FILE")
 
     def needs(self, settings: ProbeSettings) -> tuple[str, ...]:
         return ("generate",)
