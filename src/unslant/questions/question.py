@@ -27,13 +27,11 @@ class Question:
         id: unique within a run; seeds of every random choice about the question derive from it.
         stem: the question proper, without options.
         options: 2 to 100 option texts (duplicates and empty texts occur in real files and are allowed).
-        answers: 0-based indices of the right options. Empty means that no option is right;
-            two or more, that several are.
+        answers: indices of the right options, from 0; empty if no option is right, two or more if several are.
         context: passage or facts shown before the stem; may be empty.
         subject: group within the set, used for per-subject tables and cluster bootstrap; may be empty.
         source: data set name; may be empty.
-        pinned: indices of options that must keep their place ("all of the above", "both A and C" and
-            the options those letters name).
+        pinned: indices of options that keep their place ("all of the above"; "both A and C" and the options it names).
         authors: who wrote each option, where options are answers of systems that are compared; empty elsewhere.
 
     Raises:
