@@ -143,6 +143,8 @@ def test_corrected_answers_can_be_compared() -> None:
         (lambda: unslant.audit("fair", QUESTIONS, store="x"), "no option 'store': functions print, write and store"),
         (lambda: unslant.audit("fair", QUESTIONS, shard="1/2"), "no option 'shard': functions print, write and store"),
         (lambda: unslant.study.debias(log="x.jsonl"), "no option 'log': debias asks models"),
+        (lambda: unslant.read_result([{"a": 1}]), "path of type list: give the name of a file"),  # type: ignore[arg-type]
+        (lambda: unslant.compare("one.parquet"), "give two results or more, each as an argument of its own"),
         (lambda: unslant.open_model("fair", dvice="cpu"), "no option 'dvice': did you mean 'device'"),
         (lambda: unslant.Debiased("fair", "vote", dvice="cpu"), "no setting 'dvice': did you mean 'device'"),
         (lambda: unslant.Debiased("fair", "vote", templte="plain"), "no setting 'templte': did you mean 'template'"),

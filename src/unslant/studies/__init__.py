@@ -74,6 +74,8 @@ def read_result(path: str | Path) -> StudyResult:
         >>> unslant.read_result("fair.parquet").name
         'fair'
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path of type {type(path).__name__}: give the name of a file, or of an adapter's folder")
     if os.path.isdir(path):
         training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training
