@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from unslant.replies.collapse import NUMBERS
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -375,9 +374,8 @@ def none_stated(reading: Reading) -> Outcome:
             return reading.none(), "none stated"
         if first := _NONE_OR_ALL_FIRST.match(reading.plain):
             return reading.answer(first["said"]), f"{'all' if first['all'] else 'none'} stated"
-        every = _ALL_OF_THEM.match(reading.plain)
-        if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
-            return reading.answer(""), "all stated"
+        if every := _ALL_OF_THEM.match(reading.plain):
+            return reading.answer(every[0]), "all stated"
     return None
 
 

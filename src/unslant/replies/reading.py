@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from unslant.questions.question import JudgingQuestion
-from unslant.replies.collapse import Collapser
+from unslant.replies.collapse import NUMBERS, Collapser
 from unslant.replies.grammar import (
     ANY,
     ONE,
@@ -153,7 +153,10 @@ MASKS = (
         r"[^!?\n{not_any}]{0,160}{^otherwise$}[^.!?\n{not_any}]{0,60}{one}"
     ),
     # a statement that is denied as a whole: "it is not the case that B is right"
-    Mask(r"{^denied_claim}[^.;!?\n{not_any}]{0,60}{one}"),
+    Mask(
+        r"{^denied_claim}[^.;!?\n{not_any}]{0,60}{one}|{^claimed}[^.;\n{not_any}]{0,60}{one}[^.;\n{not_any}]{0,60}"
+        r" {be_verb}(?:{not} (?:\w{1,12} )?{not_right}|{wrong_word})(?!\w)"
+    ),
     # supposed and not stated; a choice that somebody is forced to make is an answer
     Mask(
         r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
@@ -172,17 +175,15 @@ MASKS = (
         r"{said} {would_be}\b[^.;!?\n{not_any}]{0,80}? (?:{if}(?! {forced}\b| {if_advised})|{supposing})\b"
         r"(?=[^.;!?\n{not_any}]{0,200}(?:[.;!?\n]|\Z))"
     ),
-    # "the answer would be B if it were 1914"
-    Mask(r"\b{would_be} {said},? {if}(?! {forced}\b| {if_advised})(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"),
     # what was so before: "Lyon was the capital, but Paris is the capital today"
     Mask(
         r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
         r"(?=[^.;!?\n{not_any}]{0,40}{one}[^.;!?\n{not_any}]{0,120}(?:[.;!?\n]|\Z))"
     ),
-    # what somebody would choose if things were different: "I would choose A if it were 1914, but now B"
+    # what somebody would choose if things were different: "I would choose A (the answer would be A) if it were 1914"
     Mask(
-        r"\b{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is} {said},? {if}(?!{if_forced}| {if_advised})"
-        r"(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n{not_any}]{0,40}{one})"
+        r"\b(?:{would_be}|{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is}) {said},? "
+        r"{if}(?! {forced}\b| {if_advised})(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"
     ),
     # given no more than half of the probability: "10 % that it is B"
     Mask(r"(?<![\d.])(?:[1-4]?\d(?:\.\d{1,3})?|50) ?(?:%|{percent}) {share_of}{said}"),
@@ -220,10 +221,8 @@ MASKS = (
         r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
         r"|{one} ?{or_joint} ?{one}|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
     ),
-    # only considered: "maybe B"
-    Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}"),
-    # only considered: "B is plausible"
-    Mask("{said}[ ,]{0,2}{hedge_after}"),
+    # only considered: "maybe B", "B is plausible"
+    Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}|(?P<after>{either})[ ,]{0,2}{hedge_after}"),
     # labels of options about which something is denied: "B is not prime"
     Mask(
         r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)",
@@ -324,7 +323,10 @@ class Reading:
         if _NONE.match(said):
             return self.options.beginning(said) or self.none()
         if not named:
-            return self._saying("{all_text}") or frozenset(range(self.n))
+            whole, count = self._saying("{all_text}"), pattern(r"\b{number_of_options}\b").search(said)
+            if count and NUMBERS[count[0].casefold()] != self.n - len(whole):
+                raise Unreadable("another number of options")
+            return whole or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
         by_label = options_of(mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS))
         if Kind.CONFLICT in kinds:
