@@ -251,8 +251,7 @@ def concluded(reading: Reading) -> Outcome:
         return None  # options that are common words occur everywhere in a long reasoning
     after_comma, label = _AFTER_COMMA.search(last), _MARKED_LAST.search(last)
     kinds = (Kind.LABEL, Kind.BOTH, Kind.TEXT, Kind.CONFLICT, *((Kind.BARE, Kind.AMBIGUOUS) if after_comma else ()))
-    lone = after_comma or label
-    if lone and reading.asserted(*kinds) == options_of(lone[1]):
+    if (lone := after_comma or label) and reading.asserted(*kinds) == options_of(lone[1]):
         return reading.answer(lone[1]), "conclusion"
     draws = cue is not None or pattern(r"{concludes}\b").match(last) is not None
     for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
@@ -350,9 +349,8 @@ def numbers(reading: Reading) -> Outcome:
     """Numbers that are options, if a reply is only these, perhaps with a unit or a predicate: "23 and 29 are prime"."""
     match = _NUMBERS.match(reading.text)
     answer = options_of(mentions(match["said"])) if match else frozenset()
-    if not answer or len(answer) == reading.n or _NEGATED.search(reading.text):
-        return None
-    if options_of(re.findall(ANY, reading.text)) != answer:
+    others = options_of(re.findall(ANY, reading.text)) - answer
+    if len(answer) in (0, reading.n) or others or _NEGATED.search(reading.text):
         return None
     return (answer, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in answer) else None
 

@@ -271,8 +271,7 @@ class Collapser:
         if len(label.options) != 1:
             return left, label.end, "".join(mention(option, Kind.BARE) for option in label.options)
         (option,) = label.options
-        joined = self._with_text(reply, start, label.end, option)
-        if joined is not None:
+        if joined := self._with_text(reply, start, label.end, option):
             return left, *joined
         kind = self._label_kind(text, before, start, label, bool(keyword))
         suffix = _LABEL_SUFFIX.match(text, label.end)

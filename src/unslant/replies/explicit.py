@@ -324,8 +324,7 @@ def statement_verdicts(reading: Reading) -> Outcome:
 
 def all_but(reading: Reading) -> Outcome:
     """Every option but some: "all except B are correct", "everything but B is wrong"."""
-    only = _ONLY_WRONG.search(reading.plain)
-    if only:  # "B is the only false one" answers which are true, and which is false
+    if only := _ONLY_WRONG.search(reading.plain):  # "B is the only false one" answers which are true, and which not
         named = options_of(only[only.lastgroup or 0])
         if not frozenset(range(reading.n)) - named <= reading.asserted():
             raise Unreadable("the one called wrong or the others", named, frozenset(range(reading.n)) - named)
@@ -342,8 +341,7 @@ def all_but(reading: Reading) -> Outcome:
 
 def one_by_one(reading: Reading) -> Outcome:
     """Options with the same predicate, if it is denied of the others: "B is prime. A and C are not."."""
-    elliptical = _OTHERS_ARE_NOT.match(reading.plain)
-    if elliptical:
+    if elliptical := _OTHERS_ARE_NOT.match(reading.plain):
         return options_of(mentions(elliptical["right"])), "one by one"
     statements = list(pattern(r"(?P<said>{subject})[)]? {said_of}\b").finditer(reading.text))
     right = frozenset().union(*(options_of(mentions(match["said"])) for match in statements))

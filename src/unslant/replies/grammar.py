@@ -37,8 +37,7 @@ def languages() -> dict[str, Mapping[str, str | bool]]:
 
 @cache
 def _simplified() -> dict[int, str]:
-    pairs = str(languages()["zh.toml"]["simplified"]).split()
-    return {ord(pair[0]): pair[1] for pair in pairs}
+    return {ord(pair[0]): pair[1] for pair in str(languages()["zh.toml"]["simplified"]).split()}
 
 
 def normalized(text: str) -> str:

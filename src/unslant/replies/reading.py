@@ -93,8 +93,7 @@ def by_first_rule(
         options, rule = outcome
         return Extracted("ok", frozenset(labels[option] for option in options), rule)
     # Only a reply without an answer can be a refusal, since many replies apologise and then answer.
-    refused = REFUSAL.search(reply) is not None
-    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule=NO_ANSWER)
+    return Extracted("refused", rule="refusal") if REFUSAL.search(reply) else Extracted("unparsed", rule=NO_ANSWER)
 
 
 def ranked(text: str, labels: Sequence[str]) -> bool:

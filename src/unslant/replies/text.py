@@ -26,8 +26,7 @@ FIELD, END_FIELD = "⟦", "⟧"
 
 _THINKING = r"(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis|seed:think)"
 _THINKING_TAG = re.compile(
-    rf"<\|?(/)?{_THINKING}\|?>|\[(/)?THINK\]|◁(/)?think▷|<\|(?:start|(end))_thinking\|>|<\|(?:begin|(end))_of_thought\|>",
-    re.IGNORECASE,
+    rf"(?i)[<◁]\|?(/)?{_THINKING}\|?[>▷]|\[(/)?THINK\]|<\|(?:start|begin|(end))_(?:of_)?{_THINKING}\|>"
 )
 """Opens thinking, or closes it if it has a group."""
 _ANALYSIS = re.compile(r"(?:<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z])).*?(?:<\|end\|>|\Z)", re.DOTALL)

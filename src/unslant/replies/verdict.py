@@ -86,6 +86,7 @@ _MASKS = (
     QUESTION,
     REPORTED,
     CONCEDED,
+    pattern(r"{^denied_claim}[^.;!?\n]{0,60}"),
 )
 _ANY, _WORD = re.compile(_PARTS["verdict"]), re.compile(_PARTS["word"])
 _PREMISE = _rule(
@@ -177,6 +178,9 @@ def explicit(text: str) -> Outcome:
     _, rule, last = claims[-1]
     if len(fields) > 1 or _rule(" ?, ?{said_word}").match(text, last.end()):
         raise Unreadable("contradiction")
+    retraction = RETRACTED.search(text, last.end())
+    if retraction and options_of(mentions(text[retraction.end() :])) - options_of(last["said"]):
+        return None  # taken back
     return options_of(last["said"]), rule
 
 
