@@ -104,7 +104,7 @@ _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
 _NUMBERS = pattern(
     r"{numbers_lead}{0,2}(?P<said>{by_word}(?:{joined}{by_word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z"
 )
-_IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:(?:{the} )?\w|{masked})|{^both$}")
+_IN_SERIES = pattern(r"(?:\w,? {and_or}|\b{relative}) {one}|{one},? {and_or} (?:\w|{masked})|{^both$}")
 _ASIDE = pattern(r"\b{aside}\Z")
 _BOTH_TEXT = pattern(r"{both_text}\b")
 """The beginning of an option that refers to others."""

@@ -357,10 +357,10 @@ class Collapser:
         if (
             not telling
             and (
-                pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)").match(text, stop)  # "5 %"
+                pattern(r" ?(?:[%^*/×·=+<>≤≥]|\d|[-.,]\d|{number_word}\b)").match(text, stop)  # "5 %"
                 or _NO_OPTION_AHEAD.match(text, start)  # "no option"
                 or pattern(r"{^no_before}\Z").search(before)
-                or pattern(r"(?:[\d/^*+.±-]|{^minus} )\Z").search(before)  # "3/5", "plus or minus 5"
+                or pattern(r"(?:[\d/^*+.±-]|(?<![=-])[<>≤≥] ?|{^minus} )\Z").search(before)  # "3/5", "plus or minus 5"
                 or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
                 or (
                     stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop))
