@@ -87,6 +87,9 @@ UNREAD = [
     ("답변 B가 더 좋지 않습니다.", "no verdict found"),
     ("La risposta A non è migliore.", "no verdict found"),
     ("Ответ B не лучше.", "no verdict found"),
+    ("It would be wrong to say A is better.", "no verdict found"),
+    ("I'm not convinced that A is better.", "no verdict found"),
+    ("<|channel|>analysis<|message|>I prefer A.<|end|>", "empty"),
 ]
 
 

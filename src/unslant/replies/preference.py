@@ -71,7 +71,7 @@ _SENTENCES = tuple(
         (TIE, r"{begin_word}{tie_said}"),
     )
 )
-_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$}|{^preference_denied$})[^.,;。，；\n]{0,80}")
+_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$}|{^preference_denied$}|{^denied_claim})[^.,;。，；\n]{0,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|(?<=[。！？；])")
 _MIRRORED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
