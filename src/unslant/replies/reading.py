@@ -153,7 +153,7 @@ MASKS = (
     ),
     # a statement that is denied as a whole: "it is not the case that B is right"
     Mask(
-        r"{^denied_claim}[^.;!?\n{not_any}]{0,60}{one}|{^claimed}[^.;\n{not_any}]{0,60}{one}[^.;\n{not_any}]{0,60}"
+        r"{^denied_claim}[^.,;!?\n{not_any}]{0,60}{one}|{^claimed}[^.;\n{not_any}]{0,60}{one}[^.;\n{not_any}]{0,60}"
         r" {be_verb}(?:{not} (?:\w{1,12} )?{not_right}|{wrong_word})(?!\w)"
     ),
     # supposed and not stated; a choice that somebody is forced to make is an answer
