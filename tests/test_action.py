@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -70,6 +71,17 @@ def test_the_audit_is_written_and_conditions_fail_the_step(tmp_path: Path) -> No
     )
     assert code == 4, printed
     assert "consistency" in printed
+    written = {"model": "prefers-a", "questions": "embedded", "options": f"{options}\n--html 'in two words.html'\n"}
+    code, printed, _ = _run(tmp_path, **written)
+    assert (code, "--html specified multiple times" in printed) == (2, True), printed
+    more = f"{options}\n\n--seed 3 --fail-if 'accuracy < 2'\n"
+    code, printed, files = _run(tmp_path, **written | {"options": more})
+    assert code == 4, printed
+    assert json.loads((tmp_path / "unslant-results" / "numbers.json").read_text())["settings"]["seed"] == 3
+    (tmp_path / "github_output").unlink()
+    code, printed, files = _run(tmp_path, model="fair", questions="missing.csv", options="")
+    assert (code, "GITHUB_OUTPUT" in files) == (2, False), printed  # no headline of the step before
+    assert _run(tmp_path, model="fair", questions="embedded", options="--labels 'A,B")[0] == 1
     code, printed, _ = _run(tmp_path, model="$(touch pasted)", questions="embedded; touch pasted", options=options)
     assert code == 2
     assert not (tmp_path / "pasted").exists()

@@ -28,6 +28,12 @@ def test_unclear(assert_order_robust):
 def test_refused(assert_order_robust):
     with pytest.raises(Exception, match="give a share from 0 to 1"):
         assert_order_robust("fair", "embedded", at_least=90)
+    with pytest.raises(Exception, match="at_least '0.5': give a number"):
+        assert_order_robust("fair", "embedded", at_least="0.5")
+
+def test_undefined(assert_order_robust):
+    with pytest.raises(AssertionError, match="no share of questions with the same answer in every order: "):
+        assert_order_robust("fair", "embedded", limit=2, orders="given")
 """
 
 
@@ -36,7 +42,7 @@ def test_suites_of_others_find_a_model_that_answers_by_position(pytester: pytest
     pytester.makepyfile(SUITE)
     # by its module, so that this checkout is tried whether the entry point is installed or not
     found = pytester.runpytest_inprocess("-p", "no:unslant", "-p", PLUGIN, "-p", "no:cacheprovider", "-q")
-    found.assert_outcomes(passed=3, failed=1)
+    found.assert_outcomes(passed=4, failed=1)
     found.stdout.re_match_lines(
         [r"E .*AssertionError: 0\.\d+ \(0\.\d+ to 0\.\d+\) of 16 questions have the same answer in every order"]
     )

@@ -52,17 +52,21 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
         The audit.
 
     Raises:
-        AssertionError: naming the share, its interval, and questions whose answers change.
+        AssertionError: naming the share, its interval, and questions whose answers change; or if there is no share, as
+            of questions asked in one order.
         InputError: if ``at_least`` is not a share, or as of :func:`unslant.audit`.
     """
     from unslant import InputError, audit
+    from unslant.flags import typed
 
-    if not 0 <= at_least <= 1:
+    if not 0 <= typed("at_least", at_least, float) <= 1:
         raise InputError(f"at_least {at_least}: give a share from 0 to 1")
     result = audit(model, questions, **options)
     if result.failure:
         raise AssertionError(result.headline)
     share = result.metrics.means["consistency"]
+    if not share.defined:
+        raise AssertionError(f"no share of questions with the same answer in every order: {share.note}")
     summary = (
         f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f}) of {share.n} questions have the same answer in every "
         f"order of their options; at least {at_least:g} is required"
