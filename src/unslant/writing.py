@@ -261,10 +261,6 @@ def write_all(*writes: Callable[[], object]) -> None:
 # Standard output and standard error
 
 
-_FAIL = ("strict", "surrogateescape")
-"""Ways to print that fail on a character that the encoding does not have; the second is Python's in the C locale."""
-
-
 class _Outlet(io.FileIO):
     """A standard stream that never raises: output that it cannot take is dropped, and ``error`` has the reason."""
 
@@ -333,7 +329,8 @@ def _unfailing(stream: TextIO | None, original: TextIO | None, descriptor: int) 
     return io.TextIOWrapper(
         io.BufferedWriter(_Outlet(descriptor, "wb", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors=stream.errors if stream and stream.errors not in _FAIL else "backslashreplace",  # such as ASCII
+        # of an encoding such as ASCII; surrogateescape, Python's in the C locale, fails on other characters too
+        errors=stream.errors if stream and stream.errors not in ("strict", "surrogateescape") else "backslashreplace",
         line_buffering=descriptor == 2 or bool(stream and stream.isatty()),
     )
 

@@ -270,9 +270,7 @@ def test_a_folder_that_refuses_files_is_named_as_it_was_typed(tmp_path: Path, mo
     for folder in ("results", "results/new"):
         ran = unslant("audit", "fair", "--out", folder)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
-        assert ran.err.startswith(f"error: {folder}: ")
-        assert ran.err.endswith("no file can be written into results\n") is (folder == "results")
-        assert ".unslant" not in ran.err
+        assert ran.err.startswith(f"error: {folder}: cannot be written: ")
 
 
 @pytest.mark.parametrize("folder", ["-", "~", "~/results"])
@@ -298,9 +296,9 @@ def test_names_that_are_not_text_and_folders_that_are_gone_are_one_line(tmp_path
         ran = unslant("audit", *words, *rest, "--no-store")
         assert (ran.code, ran.err.count("\n"), "\\udcff.csv: is not UTF-8 text" in ran.err) == (2, 1, True), ran.err
     monkeypatch.chdir(tmp_path / os.fsdecode(b"folder\xff"))
-    ran = unslant("audit", "fair", "embedded", "--limit", "2", *rest, "--store", tmp_path / "s")
-    assert (ran.code, "its name is not UTF-8 text; work in another folder" in ran.err) == (2, True), ran.err
-    assert unslant("audit", "fair", "embedded", "--limit", "2", *rest, "--no-store").code == 0
+    words = ("audit", "fair", "embedded", "--limit", "2", *rest, "--store", tmp_path / "s")
+    assert unslant(*words).code == 0
+    assert "done" in unslant("runs", "list", "--store", tmp_path / "s").out
     os.rmdir(os.getcwd())
     for words in (("audit", "fair"), ("runs", "list"), ("audit", "--log", "log.parquet")):
         ran = unslant(*words)

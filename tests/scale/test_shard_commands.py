@@ -114,7 +114,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
         (["--plan", "p.json"], "--plan applies only to shards: add --shard, such as --shard 1/16, or leave it out"),
         (
             ["--shard", "1/2", "--responses", "s.parquet", "--json", "n.json", "--fail-if", "pbm>1"],
-            "--shard writes a table and no numbers: leave --json, --fail-if to unslant merge",
+            "--shard writes a table, unslant merge everything else: leave out --json=n.json and --fail-if",
         ),
         (
             ["--shard", "1/2", "--log", "logs.parquet"],

@@ -181,15 +181,8 @@ def _end_now() -> None:
 @functools.cache
 def _keep_from_children() -> None:
     """Forked children must not write to the parent's wakeup pipe: their Ctrl-C would count as ours."""
-
-    def reset() -> None:
-        signal.set_wakeup_fd(-1)
-        for number in _STOPS[1:]:
-            if signal.getsignal(number) is signal.default_int_handler:
-                signal.signal(number, signal.SIG_DFL)
-
     if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(after_in_child=reset)
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
 
 
 def main() -> None:

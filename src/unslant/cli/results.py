@@ -57,9 +57,8 @@ def report(
     check_file(out)
     check_folder(figures, tables)
     page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
-    made = [Provenance.model_validate(block) for block in page.provenance]
-    for folder in filter(None, (figures, tables)):
-        check_owner("figures", folder, *made)
+    folders = o.ReportOptions(figures=figures, tables=tables)
+    check_owner(folders, *(Provenance.model_validate(block) for block in page.provenance))
     written: list[str] = []
 
     def write(save: Callable[[Path], Any], path: Path, what: str = "") -> None:
@@ -111,7 +110,7 @@ def merge(
     Examples:
       unslant merge run.parquet s*.parquet --html report.html
     """
-    from unslant.experiment.outputs import check_file, check_outputs, check_owners, write_outputs
+    from unslant.experiment.outputs import check_file, check_outputs, check_owner, write_outputs
     from unslant.responses.checks import TableFile
     from unslant.responses.provenance import Provenance
     from unslant.scale.merge import merge as run
@@ -120,7 +119,7 @@ def merge(
     check_file(merged)
     check_outputs(outputs)
     for shard in shards[:1]:
-        check_owners(outputs, Provenance.merge([TableFile(shard).run.provenance]))
+        check_owner(outputs, Provenance.merge([TableFile(shard).run.provenance]))
     with tempfile.TemporaryDirectory() as elsewhere:
         table, failure = merged, None
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import shlex
@@ -22,6 +21,7 @@ from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json, parse_json, read_text
+from unslant.flags import check_unused
 from unslant.reach import COMMAND
 from unslant.responses import Responses
 from unslant.responses.provenance import META_NAME, Provenance, checked_provenance
@@ -58,22 +58,18 @@ def check_file(*paths: Path | None) -> None:
 def check_folder(*paths: Path | None) -> None:
     """Raise InputError, naming the path, for a folder that cannot be created or written into."""
     for path in filter(None, paths):
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
         try:
             mode = mode_of(path)
-        except OutputError as error:
-            raise InputError(str(error)) from None
-        if mode is not None and not stat.S_ISDIR(mode):
-            raise InputError.at(path, "is a file; give a folder name")
-        if mode is None and (path == STDOUT or path.parts[0].startswith("~")):  # --out=~/x, which shells leave as it is
-            raise InputError.at(path, "would be a folder of this very name: give another, without the sign")
-        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
-        if not os.path.isdir(there):
-            raise InputError.at(path, f"cannot be made: {there} is not a folder")
-        try:
+            if mode is not None and not stat.S_ISDIR(mode):
+                raise InputError.at(path, "is a file; give a folder name")
+            if mode is None and (path == STDOUT or path.parts[0].startswith("~")):  # --out=~/x, which shells leave so
+                raise InputError.at(path, "would be a folder of this very name: give another, without the sign")
+            if not os.path.isdir(there):
+                raise InputError.at(path, f"cannot be made: {there} is not a folder")
             check_writable(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
         except OutputError as error:
-            reason = str(error).rpartition(": ")[2]
-            raise InputError.at(path, f"{reason}: no file can be written into {shown(there)}") from None
+            raise InputError.at(path, f"cannot be written: {str(error).rpartition(': ')[2]}") from None
 
 
 def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None, study: str = "") -> None:
@@ -102,31 +98,23 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
             check_file(path)
 
 
-def check_owners(options: ReportOptions, *made: Provenance) -> None:
-    """:func:`check_owner` for every folder of the options."""
-    for name in FOLDERS:
-        if folder := getattr(options, name):
-            check_owner(name, folder, *made)
-
-
-def check_owner(name: str, folder: Path, *made: Provenance) -> None:
-    """Raise InputError for a folder with other results than those ``made``, by default by the running command.
-
-    Args:
-        name: of the option, in :data:`FOLDERS`.
-    """
-    if (file := _first_of(folder, FOLDERS[name])) is None:
-        return
-    try:
-        before = _provenances(file)
-    except InputError as error:
-        raise InputError(f"{error}; give another folder") from None
-    runs = before, made or (Provenance(command=list(COMMAND.get().repeatable)),)
-    # Python calls have no command
-    one, other = ([_options(run.command) or (run.models, run.questions, run.settings) for run in of] for of in runs)
-    if one != other:
-        by = " and ".join(shlex.join(["unslant", *run.command]) if run.command else "a Python call" for run in before)
-        raise InputError.at(folder, f"holds the result of {by}; give another folder")
+def check_owner(options: ReportOptions, *made: Provenance) -> None:
+    """Raise InputError for a folder with other results than those ``made``, by default by the running command."""
+    for name, marks in FOLDERS.items():
+        folder = getattr(options, name)
+        file = _first_of(folder, marks) if folder else None
+        if file is None:
+            continue
+        try:
+            before = _provenances(file)
+        except InputError as error:
+            raise InputError(f"{error}; give another folder") from None
+        runs = before, made or (Provenance(command=list(COMMAND.get().repeatable)),)
+        # Python calls have no command
+        one, other = ([_options(run.command) or (run.models, run.questions, run.settings) for run in of] for of in runs)
+        if one != other:
+            calls = (shlex.join(["unslant", *run.command]) if run.command else "a Python call" for run in before)
+            raise InputError.at(folder, f"holds the result of {' and '.join(calls)}; give another folder")
 
 
 def _first_of(folder: Path, names: Iterable[str]) -> Path | None:
@@ -200,7 +188,7 @@ def write_outputs(
 
     Args:
         also: each writes another output of the command.
-        asked: a model was asked, after :func:`check_owners`. If another command has written into a folder in
+        asked: a model was asked, after :func:`check_owner`. If another command has written into a folder in
             the meantime, this result goes into a new one next to it.
 
     Raises:
@@ -214,7 +202,7 @@ def write_outputs(
     refused: InputError | None = None
     made = result.provenance
     if not asked:
-        check_owners(options, made)
+        check_owner(options, made)
     if options.baseline is not None:
         from unslant.experiment.gates import Baseline
 
@@ -222,37 +210,39 @@ def write_outputs(
             result = Baseline.read(options.baseline, type(result)).compared_with(result)
         except InputError as error:
             refused = error
-    writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
+    writers: dict[str, Any] = {"out": lambda _: None, "responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    folders = {name: getattr(options, name) for name in FOLDERS}
-    paths = {name: path for name, path in (files_of(options) | folders).items() if path and writers.get(name, True)}
-    before = _files_of_models(paths.get("out"))
+    outputs = files_of(options) | {name: getattr(options, name) for name in FOLDERS}
+    paths = {name: path for name, path in outputs.items() if path and writers[name]}
+    before = _files_of_models(options.out)
 
     def claim(name: str) -> None:
         """Keep others out of a folder while it is written, or out of a new one if it has another's files by now."""
         locks.close()  # of the folder before: two commands that hold one and wait for the other's would never end
         folder = paths[name]
-        files = {one: path for one, path in paths.items() if path != STDOUT and path.is_relative_to(folder)}
-        inside = {one: path.relative_to(folder) for one, path in files.items()}
+        inside = [one for one, path in paths.items() if path != STDOUT and path.is_relative_to(folder)]
+        below = {one: paths[one].relative_to(folder) for one in inside}
         for here in chain((folder,), (Path(f"{os.path.abspath(folder)}-{number}") for number in count(2))):
-            paths.update({one: here / path for one, path in inside.items()})
+            paths.update({one: here / path for one, path in below.items()})
             locks.enter_context(locked_folder(here))
             with suppress(InputError):
-                check_owner(name, here, made)
+                check_owner(ReportOptions(**{name: here}), made)
                 break
         if here != folder:
             print(f"warning: {folder} has another command's files by now; this result is in {here}", file=sys.stderr)
 
+    def write(name: str) -> None:
+        if name in FOLDERS:
+            claim(name)
+        writers[name](paths[name])
+
     with ExitStack() as locks:
-        writes: list[Callable[[], object]] = []
-        for name in ("out", *writers):
-            writes += [partial(claim, name)] if name in folders and name in paths else []
-            writes += [partial(lambda name: writers[name](paths[name]), name)] if name in paths.keys() & writers else []
+        writes = (partial(write, name) for name in writers if name in paths)
         write_all(partial(_print_summary, result, options), *writes, *also)
     for file, _ in sorted(before & _files_of_models(paths.get("out"))):
         print(f"warning: {shown(file)} is of an earlier run; this one has no such responses", file=sys.stderr)
-    if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
+    if files := [str(paths[name]) for name in writers if name in paths and name != "out" and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:
         raise refused
@@ -280,10 +270,7 @@ def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[s
         raise InputError("--shard takes one model: run the command once for each")
     if options.responses is None:
         raise InputError(f"--shard={shards.shard}: name the table of the shard with --responses FILE")
-    names = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
-    if useless := [name for name in names if name not in ("responses", "quiet")]:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
-        raise InputError(f"--shard writes a table and no numbers: leave {flags} to unslant merge")
+    check_unused("--shard writes a table, unslant merge everything else", options, but=("responses", "quiet"))
     if shards.plan and not os.path.exists(shards.plan):
         check_file(shards.plan)
     if other := _other_shard(options.responses, Shard.parse(shards.shard)):

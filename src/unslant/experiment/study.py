@@ -172,7 +172,7 @@ class Study(Generic[S]):
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
-        from unslant.experiment.outputs import check_outputs, check_owners, check_shard, write_outputs, write_shard
+        from unslant.experiment.outputs import check_outputs, check_owner, check_shard, write_outputs, write_shard
         from unslant.experiment.running import recording
 
         self.check(given)
@@ -183,7 +183,7 @@ class Study(Generic[S]):
         if given.log:
             result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
-        check_owners(outputs)
+        check_owner(outputs)
         self.check_replies(given, self.settings_of_each(given))
         with recording(store, outputs.quiet) as record:
             job = self.prepared(given, record)

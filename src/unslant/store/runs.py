@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.files import check_text
 from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError, damaged
 from unslant.store.tables import TABLES, columns, digest, insert, is_whole, select, signed, vouch
@@ -69,19 +68,10 @@ class Runs:
         self._database = database
 
     def start(self, command: Sequence[str], folder: Path, model: str) -> str:
-        """Record that a command begins, perhaps again; returns the run's id.
-
-        Raises:
-            InputError: if the folder's name is not UTF-8 text.
-            StoreError: if the store cannot be written.
-        """
-        try:
-            check_text(str(folder))
-        except ValueError:
-            problem = "its name is not UTF-8 text; work in another folder, or add --no-store"
-            raise InputError.at(folder, problem) from None
+        """Record that a command begins, perhaps again; returns the run's id; StoreError if that cannot be written."""
+        place = str(folder).encode(errors="backslashreplace").decode()  # its name may have bytes that are not UTF-8
         words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
-        run = run_id(str(folder), words)
+        run = run_id(place, words)
         now = time.time()
         with self._database.transaction() as connection:
             if not _row_is_whole(connection, run):
@@ -91,7 +81,7 @@ class Runs:
                 "ON CONFLICT DO UPDATE "
                 "SET status = 'running', message = '', score = '', host = excluded.host, process = excluded.process, "
                 "updated = excluded.updated",
-                (run, words, str(folder), model, *_me(), now, now),
+                (run, words, place, model, *_me(), now, now),
             )
             vouch(connection, "runs", "id = ?", run)
             # An earlier start of this command may have asked another model or other questions of the same names.
