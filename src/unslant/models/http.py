@@ -243,8 +243,7 @@ class Endpoint:
             status = status or response.status_code
         else:
             text, status = data[:300].decode("utf-8", "replace").strip(), response.status_code
-            problem = f"HTTP {status} {response.reason_phrase}{f': {text}' if text else ''}"
-            problem = redirected(response) or problem
+            problem = redirected(response) or f"HTTP {status} {response.reason_phrase}{f': {text}' if text else ''}"
             if status in (401, 403):
                 problem = f"the key in {self.key_variable} is missing or not accepted ({problem})"
         if status in _OVERLOADED:

@@ -145,8 +145,7 @@ def _as_later(data: Mapping[str, Any], number: int) -> dict[str, Any]:
     if wrong := next((key for key, value in values.items() if value is None), ""):
         raise ValueError(f"{wrong} is neither a list nor an object: {shortened(data[wrong], 80)!r}")
     data = {**data, **values}
-    query, right = str(data.get("full_prompt") or data["example"]), data["gold_index"]
-    choices: Sequence[Any] = data["choices"]
+    query, choices, right = str(data.get("full_prompt") or data["example"]), data["choices"], data["gold_index"]
     if not choices:  # of a generated answer, only the right texts were logged
         options = PageText(query).options()
         choices = labels_for(ALPHABETS["A"], len(options))

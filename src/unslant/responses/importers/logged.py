@@ -191,9 +191,8 @@ class Logged:
         finish_reason: object = None,
         **more: Any,
     ) -> Logged:
-        """A page answered in words, read by unslant's own reader; an ``error`` without a reply. One that ended at the
-        limit of tokens (``finish_reason``) is read without its last fragment; one that a content filter ended is a
-        refusal."""
+        """A page answered in words; an ``error`` without a reply. A reply that ended at the limit of tokens
+        (``finish_reason``) is read without its last fragment; one that a content filter ended is a refusal."""
         if reply is None:
             return cls(labels=labels, options=options, status="error", **more)
         reply = str(reply)
