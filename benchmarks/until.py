@@ -6,10 +6,10 @@
 
 *coverage*: for each kind of question set and each planted model (``benchmarks/planted.py``), a pool of 20,000 questions
 answered in all 24 orders is the truth. Each repeat draws a set (of 400, by default) from it and searches it as the
-audit does, with :class:`unslant.auditing.until_rule.Search`. Counted is how often an interval holds the truth where one
-stops at the width asked for, where one stops as soon as the interval excludes a value (chance; 0 for the difference;
-0.02 for PBM), and where one looks after every single question and stops at the worst moment there is: at the first
-interval, if any, that does not hold the truth. No way to stop does worse than the last.
+audit does, with :class:`unslant.auditing.until_rule.UntilSearch`. Counted is how often an interval holds the truth
+where one stops at the width asked for, where one stops as soon as the interval excludes a value (chance; 0 for the
+difference; 0.02 for PBM), and where one looks after every single question and stops at the worst moment there is: at
+the first interval, if any, that does not hold the truth. No way to stop does worse than the last.
 
 *savings*: tokens of the audit with ``--until`` and of the whole audit, both run.
 
@@ -35,7 +35,7 @@ from benchmarks.two_phase import recorded as recorded_table
 from unslant.auditing import WHOLE as WHOLE_ORDERS
 from unslant.auditing.until import certainty
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
-from unslant.auditing.until_rule import WHOLE, Search
+from unslant.auditing.until_rule import WHOLE, UntilSearch
 from unslant.metrics import Bootstrap, OrderScores, measure
 from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.registry import bounds_of
@@ -80,7 +80,7 @@ class Searched:
     """One search: intervals after each step, and the search itself."""
 
     steps: list[dict[str, tuple[float, float]]]
-    search: Search
+    search: UntilSearch
     ended: str
 
 
@@ -92,7 +92,7 @@ def searched(
     sizes = np.diff(np.flatnonzero(np.r_[True, np.asarray(contexts[1:]) != contexts[:-1], True])) if contexts else None
     sizes = np.ones(len(rows), np.int64) if sizes is None else sizes
     square = pool.squares[rows, rng.integers(pool.squares.shape[1], size=len(rows))]
-    search = Search(width, sizes, rng.random(len(sizes)), COSTS[1] - COSTS[0])
+    search = UntilSearch(width, sizes, rng.random(len(sizes)), COSTS[1] - COSTS[0])
     bootstrap = Bootstrap(len(rows), sampling.get("subjects"), contexts=contexts)
     steps: list[dict[str, tuple[float, float]]] = []
     ended = ""

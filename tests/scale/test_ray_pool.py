@@ -17,7 +17,7 @@ from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
 from unslant.scale.ray import DEATHS, ActorPool, Unit, _connect, cut
-from unslant.scale.replica import About, Part
+from unslant.scale.replica import Part, ReplicaInfo
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]
 
@@ -27,8 +27,8 @@ class Copy:
 
     def __init__(self, *_: object) -> None: ...
 
-    def about(self) -> About:
-        return About(ModelInfo(name="copy", identity={"weights": "0"}), 10)
+    def about(self) -> ReplicaInfo:
+        return ReplicaInfo(ModelInfo(name="copy", identity={"weights": "0"}), 10)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         for start in range(0, len(prompts), 3):
@@ -101,7 +101,7 @@ def test_an_actor_that_died_idle_is_replaced() -> None:
 
 def test_actors_are_not_started_for_ever() -> None:
     class Stillborn(Copy):
-        def about(self) -> About:
+        def about(self) -> ReplicaInfo:
             raise RayActorError("The worker died because it ran out of memory.")
 
     pool = pool_of(Stillborn)
@@ -122,9 +122,9 @@ def test_a_cluster_whose_machines_hold_different_weights_is_refused() -> None:
     numbers = iter(range(9))
 
     class Changing(Copy):
-        def about(self) -> About:
+        def about(self) -> ReplicaInfo:
             info = ModelInfo(name="copy", identity={"weights": str(next(numbers)), "dtype": "float32"})
-            return About(info, 10)
+            return ReplicaInfo(info, 10)
 
     with pytest.raises(ModelError, match="not load the same model; weights differ"):
         results(run(pool_of(Changing)))

@@ -17,7 +17,7 @@ from tests.first_screens import said
 from unslant.auditing import AuditSettings
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, Search
+from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, UntilSearch
 from unslant.errors import InputError
 from unslant.models.base import Scored
 from unslant.models.stored import StoredModel
@@ -214,13 +214,13 @@ def test_a_model_without_scores_gives_no_answer() -> None:
     assert "failed (broken); too few answers are left for a verdict" in result.headline
 
 
-def searched(each: float, seed: int = 0, most: int = 100) -> tuple[Search, np.ndarray]:
+def searched(each: float, seed: int = 0, most: int = 100) -> tuple[UntilSearch, np.ndarray]:
     """A search of 60,000 questions whose squares cost ``each``, for some steps; and their means over orders."""
     rng = np.random.default_rng(seed)
     size = 60_000
     expected = rng.normal(0.5, 0.4, size).clip(0, 1)
     accuracy = (rng.random(size) < 0.5) * 1.0  # which says nothing about the mean over orders
-    search = Search(0.02, np.ones(size, np.int64), rng.random(size), each)
+    search = UntilSearch(0.02, np.ones(size, np.int64), rng.random(size), each)
     for _ in range(most):
         asked = search.asked
         known = {

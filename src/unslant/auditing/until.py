@@ -20,7 +20,7 @@ import pyarrow as pa
 from unslant.arrays import Floats, Ints
 from unslant.asking import Asked, Progress, ask
 from unslant.auditing import OrderDesign
-from unslant.auditing.until_rule import ANYTIME, SQUARE, WHOLE, Search
+from unslant.auditing.until_rule import ANYTIME, SQUARE, WHOLE, UntilSearch
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, read_scores
 from unslant.metrics.estimate import CONFIDENCE
@@ -33,7 +33,7 @@ from unslant.prompts import Elicitation
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import ranked
 from unslant.responses import SCHEMA, Responses, Run
-from unslant.responses.run import Step, TwoPhaseRun, UntilRun
+from unslant.responses.run import TwoPhaseRun, UntilRun, UntilStep
 
 _MEASURED = 24
 """Questions whose prompts are measured to estimate what squares, all orders and the whole audit cost."""
@@ -56,13 +56,13 @@ def ask_until(
     costs = [_cost(chain.from_iterable(map(pages, some)), design.elicitation) / len(some) for pages in shown]
     published, square, whole = costs
     luck = [question_rng(draw[0].id, settings.seed, "until").random() for draw in draws]
-    search = Search(
+    search = UntilSearch(
         float(settings.until or 0),
         np.asarray([len(draw) for draw in draws]),
         np.asarray(luck),
         square / published - 1,
     )
-    path: list[Step] = []
+    path: list[UntilStep] = []
     until = UntilRun(half_width=float(settings.until or 0), confidence=CONFIDENCE)
     before, ended = model.cost.copy(), ""
     levels = np.zeros(0, np.int64)
@@ -169,7 +169,7 @@ def _usual(bootstrap: Bootstrap, index: Ints, name: str, values: Floats) -> tupl
     return estimate.low, estimate.high
 
 
-def _step(search: Search, intervals: Mapping[str, tuple[float, float]]) -> Step:
+def _step(search: UntilSearch, intervals: Mapping[str, tuple[float, float]]) -> UntilStep:
     """The numbers and intervals after a step."""
     numbers = {}
     for name, (low, high) in intervals.items():
@@ -180,7 +180,7 @@ def _step(search: Search, intervals: Mapping[str, tuple[float, float]]) -> Step:
         numbers[name] = Estimate(value, low, high, len(defined), method).to_dict()
     half = [(high - low) / 2 for low, high in intervals.values()]
     levels = search.asked
-    return Step(
+    return UntilStep(
         questions=search.questions,
         squares=int((levels >= SQUARE).sum()),
         whole=int((levels == WHOLE).sum()),

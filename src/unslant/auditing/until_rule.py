@@ -36,7 +36,7 @@ _ALIKE = 1e-9
 """Variance below which values count as the same."""
 
 
-class Search:
+class UntilSearch:
     """Asks questions in random order, some of them in a Latin square of their orders, until all intervals are narrow.
 
     Every question is asked in the published order. A regression on earlier questions guesses its mean over orders from

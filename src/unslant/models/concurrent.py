@@ -119,7 +119,7 @@ def from_several(
 
 
 @dataclass(frozen=True)
-class _Answer(Generic[_Reply]):
+class _Arrival(Generic[_Reply]):
     index: int
     value: _Reply
     used: anyio.Event  # set when the caller is done with it
@@ -156,9 +156,9 @@ class _Call(Generic[_Item, _Reply]):
     ) -> None:
         self.items, self.servers = items, servers
         self.left = deque([i] for i in range(len(items))) if runs is None else deque(list(run) for run in runs)
-        self._current: _Answer[_Reply] | None = None
+        self._current: _Arrival[_Reply] | None = None
         # Without a limit, so that no answer is lost with its server; each connection has at most one answer in it.
-        self._sender, self._receiver = anyio.create_memory_object_stream[_Answer[_Reply] | Exception](math.inf)
+        self._sender, self._receiver = anyio.create_memory_object_stream[_Arrival[_Reply] | Exception](math.inf)
 
     async def run(self) -> None:
         """Ask all servers until every item has its answer, or raise the first error."""
@@ -182,7 +182,7 @@ class _Call(Generic[_Item, _Reply]):
             self._sender.close()
             self._ended.set()
 
-    async def receive(self) -> _Answer[_Reply] | Exception | None:
+    async def receive(self) -> _Arrival[_Reply] | Exception | None:
         """The next answer, the error of a server that was lost, or None at the end."""
         # The caller is done with the previous answer, and only now its connection takes another item: a process that is
         # killed loses no more answers than it has connections.
@@ -192,7 +192,7 @@ class _Call(Generic[_Item, _Reply]):
             received = await self._receiver.receive()
         except anyio.EndOfStream:
             return None
-        self._current = received if isinstance(received, _Answer) else None
+        self._current = received if isinstance(received, _Arrival) else None
         return received
 
     async def stop(self) -> None:
@@ -231,7 +231,7 @@ class _Call(Generic[_Item, _Reply]):
         try:
             while run and not asking.has_one_too_many:
                 value = await asking.server.ask(asking.opened, self.items[run[0]])
-                answer = _Answer(run.pop(0), value, anyio.Event())
+                answer = _Arrival(run.pop(0), value, anyio.Event())
                 self._sender.send_nowait(answer)
                 self._add_connections(asking)
                 await answer.used.wait()

@@ -42,7 +42,7 @@ MOST_IDS = 128
 
 
 @dataclass(frozen=True)
-class Kind:
+class ServerKind:
     """One kind of server.
 
     Attributes:
@@ -79,12 +79,14 @@ def _prompt(text: str, model: str) -> dict[str, Any]:
     return {"model": model, "prompt": text, "add_special_tokens": False}
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ServerKind] = {
     kind.name: kind
     for kind in (
-        Kind("vllm", "vllm", "//version", "version", _prompt, by_id=True, echo=True),
-        Kind("sglang", "sglang", "//get_model_info", "model_path", _prompt, score_route=True, echo=True, any_name=True),
-        Kind(
+        ServerKind("vllm", "vllm", "//version", "version", _prompt, by_id=True, echo=True),
+        ServerKind(
+            "sglang", "sglang", "//get_model_info", "model_path", _prompt, score_route=True, echo=True, any_name=True
+        ),
+        ServerKind(
             "llama.cpp",
             "llamacpp",
             "//props",
@@ -94,35 +96,35 @@ KINDS: Mapping[str, Kind] = {
             any_name=True,
             slots="total_slots",
         ),
-        Kind(
+        ServerKind(
             "ollama",
             route="//api/version",
             sign="version",
             only_chat="Ollama puts a plain prompt into the model's chat template: use --chat=True",
         ),
-        Kind("openai", echo=True),
-        Kind(
+        ServerKind("openai", echo=True),
+        ServerKind(
             "tgi",
             route="//info",
             sign="docker_label",
             tokenize=lambda text, _: {"inputs": text, "add_special_tokens": False},
             only_chat="TGI's completions return no top log-probabilities: use --chat=True",
         ),
-        Kind("unknown", echo=True),
+        ServerKind("unknown", echo=True),
     )
 }
 """Name -> kind. The last one is every other server."""
 UNKNOWN = KINDS["unknown"]
 
 
-def known_from(host: str, owners: set[str]) -> Kind | None:
+def known_from(host: str, owners: set[str]) -> ServerKind | None:
     """The kind of server by its address or its list of models; None if neither identifies it."""
     if host == "openai.com" or host.endswith(".openai.com"):
         return KINDS["openai"]
     return next((kind for kind in KINDS.values() if kind.owner and kind.owner in owners), None)
 
 
-def known_by(answers: Mapping[str, Any]) -> Kind:
+def known_by(answers: Mapping[str, Any]) -> ServerKind:
     """The kind of server by its answers (route -> answer) at routes that only one kind has."""
     for kind in KINDS.values():
         answer = answers.get(kind.route) if kind.route else None
@@ -131,7 +133,7 @@ def known_by(answers: Mapping[str, Any]) -> Kind:
     return UNKNOWN
 
 
-class LabelScores:
+class LabelScorer:
     """Scores labels by asking a server, and remembers what it has learned about it.
 
     Args:
@@ -145,7 +147,7 @@ class LabelScores:
         self,
         endpoint: Endpoint,
         model: str,
-        kind: Kind,
+        kind: ServerKind,
         cost: Cost,
         top: int | None,
         extra_body: Mapping[str, Any],

@@ -23,7 +23,7 @@ from unslant.models.concurrent import Limit
 from unslant.models.first_token import NoScores
 from unslant.models.http import Connection, Refused, hint_of, placed
 from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
-from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
+from unslant.models.label_scores import KINDS, LENGTHS, LabelScorer, ServerKind, known_by, known_from
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
 
@@ -133,7 +133,7 @@ class ServedModel(HttpModel):
                 raise
             return None  # a server without this route
 
-    def _known(self) -> Kind:
+    def _known(self) -> ServerKind:
         """The kind of server, detected once."""
         self._kind = self._kind or known_from(urlsplit(self.server.base_url).hostname or "", set())
         if self._kind is None:
@@ -209,9 +209,9 @@ class ServedModel(HttpModel):
         return result
 
     @cached_property
-    def _scores(self) -> LabelScores:
+    def _scores(self) -> LabelScorer:
         how = self.top, self._extra, self._max_completion_tokens
-        return LabelScores(self.server, self.model, self._known(), self.cost, *how)
+        return LabelScorer(self.server, self.model, self._known(), self.cost, *how)
 
 
 def _entry(listed: Any, model: str) -> Any:

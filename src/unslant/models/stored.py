@@ -127,7 +127,7 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             for position, row in sorted(stored_pass.stored().items()):
                 model.note_stored(row.by, prompts[position].group)
             try:
-                yield from _Call(self, stored_pass).score(
+                yield from _StoredCall(self, stored_pass).score(
                     lambda missing: base.checked(model, [prompts[i] for i in missing])
                 )
             except ModelChanged as change:  # the other model's scores were stored as this one's
@@ -150,7 +150,7 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             model.cost.seconds += seconds
             yield from call.score_encoded(model, prompts, encoded)
         else:
-            yield from _Call(self, stored_pass).score(
+            yield from _StoredCall(self, stored_pass).score(
                 lambda missing: base.checked(model, [prompts[i] for i in missing], [encoded[i] for i in missing])
             )
 
@@ -218,7 +218,7 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
         return not have_changed(weights, len(weights))
 
 
-class _Call:
+class _StoredCall:
     """One call of ``score``: yields what is stored, asks for the rest, and writes it as it arrives."""
 
     def __init__(self, owner: StoredModel, stored_pass: Pass[Kept]) -> None:
@@ -288,7 +288,7 @@ class _Finished(Exception):
     """Another process has finished the call in the meantime."""
 
 
-class _ResumableCall(_Call, Journal):
+class _ResumableCall(_StoredCall, Journal):
     """A call whose model resumes after its last batch; it is the journal that the model writes to.
 
     Several processes may work on one call. Each takes over what the one ahead of it has noted, with its cost, so that

@@ -213,7 +213,7 @@ def _texts_of(data: Mapping[str, Any], path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordFields:
     """A record, by field; ``names`` are the columns (:func:`find_fields`).
 
     Raises:
@@ -247,7 +247,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     Raises:
         BadRecord: if the question or its options cannot be used.
     """
-    row, data = Row(record, names), record.data
+    row, data = RecordFields(record, names), record.data
     if image := image_in(data):
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = _texts_of(data, names["question"])

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
 from unslant.questions.answers import AnswerReader, RawAnswer
-from unslant.questions.fields import Row, find_fields
+from unslant.questions.fields import RecordFields, find_fields
 from unslant.questions.loaders import Bad, check_arguments, columns_of, open_source, ready_made, sample
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import AnyQuestion, JudgingQuestion, LoadReport, MathQuestion, QuestionSet
@@ -66,7 +66,7 @@ def load_math(source: Any, **options: Unpack[Loading]) -> QuestionSet[MathQuesti
     return _load(source, MathQuestion, _MATH_FIELDS, _maths, **options)
 
 
-def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
+def _maths(row: RecordFields, question_id: str, source: str) -> MathQuestion:
     stem, answer, solution = row.needed("question"), row.needed("answer"), row.text("solution")
     if "####" in answer:
         solution, answer = solution or answer, answer.rpartition("####")[2]
@@ -92,7 +92,7 @@ def load_judging(source: Any, **options: Unpack[Loading]) -> QuestionSet[Judging
     return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, **options)
 
 
-def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> JudgingQuestion:
+def _judging(row: RecordFields, question_id: str, source: str, reader: AnswerReader) -> JudgingQuestion:
     statement = _PREFACE.sub("", row.needed("statement"), count=1)
     return JudgingQuestion(
         question_id, statement, _verdict(row, reader), row.text("context"), row.text("subject"), source
@@ -121,7 +121,7 @@ def _load(
     names = find_fields(columns, {**opened.fields, **fields}, opened.origin, usual, needed)
     if judging:
         # Verdicts may be answers to a multiple-choice question.
-        rows = [Row(record, names) for record in opened.records if not record.problem]
+        rows = [RecordFields(record, names) for record in opened.records if not record.problem]
         reader = AnswerReader.for_file(list(filter(None, map(_choice, rows))), None, "auto", opened.origin)
         if reader.doubts:
             reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
@@ -130,7 +130,7 @@ def _load(
     bad = Bad(skip=skip_bad)
 
     def read(record: Record, number: int) -> AnyQuestion:
-        row = Row(record, names)
+        row = RecordFields(record, names)
         question = make(row, row.text("id").strip() or f"{opened.name}/{number}", row.text("source") or opened.name)
         bad.claim(question.id, record)
         return question
@@ -140,7 +140,7 @@ def _load(
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
-def _choice(row: Row) -> RawAnswer | None:
+def _choice(row: RecordFields) -> RawAnswer | None:
     """The verdict as an answer to a multiple-choice question, if the record has options."""
     options = row.value("options")
     if isinstance(options, str):
@@ -151,7 +151,7 @@ def _choice(row: Row) -> RawAnswer | None:
     return RawAnswer(row.value("verdict"), texts, strip_numbering(texts), ())
 
 
-def _verdict(row: Row, reader: AnswerReader) -> str:
+def _verdict(row: RecordFields, reader: AnswerReader) -> str:
     value = row.value("verdict")
     if is_missing(value):
         raise BadRecord("verdict missing", "is missing", "verdict")

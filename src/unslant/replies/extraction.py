@@ -187,7 +187,7 @@ def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
     return labels
 
 
-class _Line(TableRow, extra="ignore"):
+class _ReplyLine(TableRow, extra="ignore"):
     id: str
     question: str = Field("", description="a text")
     options: tuple[str, ...] = Field((), description="a list of texts")
@@ -229,7 +229,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
     """
     for record in whole_records(Path(path)):
         data, name = dict(record.data), "labels_shown" if "labels_shown" in record.data else "labels"
-        line = checked(_Line, {**data, "labels": data.get(name, ())}, record.place)
+        line = checked(_ReplyLine, {**data, "labels": data.get(name, ())}, record.place)
         labels = line.labels or (VERDICTS if line.kind == "judging" else labels_for(ALPHABETS["A"], len(line.options)))
         if line.kind == "judging" and set(labels) != set(VERDICTS):
             raise InputError.at(record.place, f"judging replies answer with {', '.join(VERDICTS)}", field=name)

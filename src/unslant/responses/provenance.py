@@ -209,7 +209,7 @@ class ChatCost(Totals):
 # What was seen of the models
 
 
-class Record:
+class RunPart:
     """A part of a run; a file with an unknown field, or a field of another type, is refused."""
 
     __slots__ = ()
@@ -217,7 +217,7 @@ class Record:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement(Record):
+class Agreement(RunPart):
     """How close the scores of a model in half precision are to its own in float32.
 
     Attributes:
@@ -248,7 +248,7 @@ def _weighted(values: Iterable[tuple[int, float | None]]) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpecialTokens(Record):
+class SpecialTokens(RunPart):
     """Questions whose text spells special tokens of the model, and whether these were read as ``text`` or as tokens."""
 
     read_as: str
@@ -256,7 +256,7 @@ class SpecialTokens(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnsweredBy(Record):
+class AnsweredBy(RunPart):
     """Replies that name one model and one system (``system_fingerprint``); ``first`` is the question of the first of
     them, empty for the system that answered first."""
 
@@ -281,7 +281,7 @@ _ROUNDED = 5e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoggedScore(Record):
+class LoggedScore(RunPart):
     """A harness's own score of the answers it logged.
 
     Attributes:

@@ -24,7 +24,7 @@ from unslant.responses.provenance import (
     LoggedScore,
     Number,
     Provenance,
-    Record,
+    RunPart,
     SpecialTokens,
 )
 
@@ -34,7 +34,7 @@ Hits = tuple[Count, Count]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComposedCounts(Record):
+class ComposedCounts(RunPart):
     """How often the unbiased evaluator used each intervention.
 
     Attributes:
@@ -49,7 +49,7 @@ class ComposedCounts(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step(Record):
+class UntilStep(RunPart):
     """A step of a search with ``--until``: questions asked, those in at least a Latin square of orders, those in all
     orders, the widest half-width, and the numbers."""
 
@@ -61,7 +61,7 @@ class Step(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UntilRun(Record):
+class UntilRun(RunPart):
     """The search of an audit with ``--until`` (``docs/until.md``).
 
     Attributes:
@@ -87,7 +87,7 @@ class UntilRun(Record):
     tokens: Count | None = None
     of_tokens: Count | None = None
     share: float = 1.0
-    path: tuple[Step, ...] = ()
+    path: tuple[UntilStep, ...] = ()
 
     @property
     def reached(self) -> bool:
@@ -96,7 +96,7 @@ class UntilRun(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoPhaseRun(Record):
+class TwoPhaseRun(RunPart):
     """An audit that showed every question in one Latin square of its orders, and some questions in all of them.
 
     Attributes:
@@ -109,7 +109,7 @@ class TwoPhaseRun(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveRun(Record):
+class AdaptiveRun(RunPart):
     """Questions that an audit in words stopped asking, and those that it asked in full to represent them.
 
     Attributes:
@@ -126,7 +126,7 @@ class AdaptiveRun(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogFacts(Record):
+class LogFacts(RunPart):
     """What an importer reports of the log that it read.
 
     Attributes:
@@ -155,7 +155,7 @@ class LogFacts(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskRecord(Record):
+class TaskRecord(RunPart):
     """A task of lm-eval in its published order, as lm-eval counts it."""
 
     version: str = ""
@@ -168,7 +168,7 @@ class TaskRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Harness(Record):
+class Harness(RunPart):
     """A run of lm-eval's own tasks."""
 
     version: str
@@ -178,7 +178,7 @@ class Harness(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardHeader(Record):
+class ShardHeader(RunPart):
     """Which part of a run a table is.
 
     Attributes:
@@ -207,7 +207,7 @@ def _read_again(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Record):
+class Run(RunPart):
     """How a table of responses came to be.
 
     Attributes:

@@ -25,7 +25,7 @@ from unslant.models.hf import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
 from unslant.responses.provenance import known_as
-from unslant.scale.replica import About, Elsewhere, Part, Replica
+from unslant.scale.replica import Elsewhere, Part, Replica, ReplicaInfo
 
 _SHARE = 0.5
 """Share of an actor's CPUs to reserve with Ray: actors that reserve all of them would block every other job."""
@@ -176,11 +176,11 @@ class ActorPool:
         self._starting: dict[Any, Any] = {}  # its future description of itself -> actor
         self._idle: list[Any] = []
         self._never_ready = 0
-        self._about: About | None = None
+        self._about: ReplicaInfo | None = None
         self.waiting = ""
 
     @property
-    def about(self) -> About:
+    def about(self) -> ReplicaInfo:
         """The first replica's description of itself; waits for it."""
         while self._about is None:
             self._wait_for_actors()
@@ -266,7 +266,7 @@ class ActorPool:
             ModelError: if the model cannot be loaded, or is not the one that the other replicas loaded.
         """
         try:
-            about: About = self._ray.get(answer)
+            about: ReplicaInfo = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError as error:
             raise _cause(error) from None
         except self._ray.exceptions.RayActorError as error:

@@ -20,7 +20,7 @@ from unslant.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ReplicaInfo:
     """A replica's description of itself, once it has loaded the model."""
 
     info: ModelInfo
@@ -68,10 +68,10 @@ class Replica:
         except UnslantError as error:  # raised in ``about``: of an error in a constructor, Ray keeps only the text
             self._failed = error
 
-    def about(self) -> About:
+    def about(self) -> ReplicaInfo:
         if self._failed:
             raise self._failed
-        return About(self._model.identify(), self._model.token_budget, self._warned)
+        return ReplicaInfo(self._model.identify(), self._model.token_budget, self._warned)
 
     def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
         """All facts about the model, as if this replica had answered every prompt."""

@@ -32,7 +32,7 @@ from unslant.models.base import Encoded
 from unslant.models.hf.loading import check_loads, config_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.replica import About, Elsewhere, Part, Replica
+from unslant.scale.replica import Elsewhere, Part, Replica, ReplicaInfo
 
 _PATIENCE = timedelta(hours=2)
 """How long processes wait for each other, as they load at different speeds. One that has died is noticed at once."""
@@ -64,7 +64,7 @@ class TensorParallelModel(Elsewhere):
         self._parts = _Parts(name, options, self.size)
         self._end = weakref.finalize(self, self._parts.end)
         try:
-            about: About = self._parts.ask("about")
+            about: ReplicaInfo = self._parts.ask("about")
         except UnslantError:
             self.close()
             raise

@@ -14,7 +14,7 @@ from unslant.arrays import Floats, Ints
 from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot, ordinal
-from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, Kind, Place, Places, Search, Unit, effects_of
+from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch, Kind, Place, Places, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.sampling import holm, student
 from unslant.metrics.scores import OrderScores, credit
@@ -193,7 +193,7 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
     Two things are read off the same cells: how much each label and each position adds
-    (:func:`slot_effects`), and which few of them explain it all (:class:`Search`), the sentence. The cells are
+    (:func:`slot_effects`), and which few of them explain it all (:class:`HabitSearch`), the sentence. The cells are
     log-probabilities, or choices where there are no probabilities.
 
     Example::
@@ -217,7 +217,7 @@ class _Sentence:
         excess = np.nan_to_num(self.shares - self.expected)
         # labels of decisions are the server's, and never move
         fixed = scores.elicitation == DECISION
-        self.search = Search(n_options, effects, excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
+        self.search = HabitSearch(n_options, effects, excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
         self.habit = self.search.find()
         self.meaning = self.search.meaning(self.habit)
         self.by_size = {n: self._words(meaning, [n]) for n, meaning in self.search.by_size(self.habit).items()}

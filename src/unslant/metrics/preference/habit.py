@@ -175,7 +175,7 @@ class Habit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Search:
+class HabitSearch:
     """The search for a habit in some of Q questions.
 
     Attributes:
@@ -210,7 +210,7 @@ class Search:
     def places(self) -> Places:
         return places_of([*self.sizes] or [1])
 
-    def among(self, parts: NDArray[Any], some: NDArray[Any]) -> Search:
+    def among(self, parts: NDArray[Any], some: NDArray[Any]) -> HabitSearch:
         """The search in some parts of the questions, such as subjects; ``parts`` has that of each."""
         return replace(self, n_options=np.where(np.isin(parts, some), self.n_options, 0))
 

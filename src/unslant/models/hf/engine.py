@@ -36,7 +36,7 @@ Result = tuple[int, Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchResult:
     """The result of one batch.
 
     Attributes:
@@ -107,7 +107,7 @@ class Engine(ABC):
             yield from step.results
 
     @abstractmethod
-    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[BatchResult]:
         """Score batch by batch, as :meth:`score` does.
 
         Args:
@@ -122,7 +122,7 @@ class TreeEngine(Engine):
     Exact: results equal those of :class:`PlainEngine` to float tolerance.
     """
 
-    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[BatchResult]:
         if not encoded:
             return
         # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
@@ -135,7 +135,7 @@ class TreeEngine(Engine):
         open_, spine = start.open, start.spine
         if start.number:
             skipped = [prompt for batch in batches[: start.number] for prompt in batch.done]
-            yield Step(start.number, [], lambda: checkpoint, skipped)
+            yield BatchResult(start.number, [], lambda: checkpoint, skipped)
         for number, batch in enumerate(batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
             # A candidate's tokens may lie in several batches, and several of them in one: += would add only one.
@@ -147,7 +147,7 @@ class TreeEngine(Engine):
             complete = [np.arange(first[prompt], first[prompt + 1]) for prompt in batch.done]
             open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
             after = Checkpoint(number, open_, sums[open_], spine)
-            yield Step(number, results, partial(after.to_bytes, key))
+            yield BatchResult(number, results, partial(after.to_bytes, key))
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), inference(self.model):
@@ -188,18 +188,18 @@ class TreeEngine(Engine):
 class PlainEngine(Engine):
     """Scores whole prompts in padded batches, sorted by length: the reference, and the fallback."""
 
-    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[BatchResult]:
         if not encoded:
             return
         batches = list(self._batches(encoded))
         key = digest(*(np.asarray(batch).tobytes() for batch in batches))
         start = Checkpoint.from_bytes(checkpoint, key, _device(self.model)).number
         if start:
-            yield Step(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
+            yield BatchResult(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
         for number, indices in enumerate(batches[start:], start=start + 1):
             results = list(self._run(encoded, indices, cost))
             cost.prompts += len(results)
-            yield Step(number, results, partial(Checkpoint(number).to_bytes, key))
+            yield BatchResult(number, results, partial(Checkpoint(number).to_bytes, key))
 
     def _batches(self, encoded: Sequence[Encoded]) -> Iterator[list[int]]:
         vocabulary = _vocabulary(self.model)

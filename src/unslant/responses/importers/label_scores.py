@@ -50,7 +50,7 @@ _NVR = re.compile(r"(?:nvr|never)[-_ ]?(.+)", re.IGNORECASE)
 _MOST_LISTED = 5
 
 
-class _Line(NamedTuple):
+class _ScoreLine(NamedTuple):
     """One presentation: its (first) place in the file, its fields as texts, and the score of each of its labels, nan if
     it is missing."""
 
@@ -154,7 +154,7 @@ def _score(record: Record, column: str) -> float:
     return score
 
 
-def _wide(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_Line]:
+def _wide(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_ScoreLine]:
     """One line per question, one column per label."""
     columns = _columns_like(names["logprob"], list(records[0].data))
     labels = alphabetical(list(columns))
@@ -163,15 +163,15 @@ def _wide(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_Line
         # Empty cells at the end mean that the question has fewer options; before that, or everywhere, that it was not
         # scored.
         n = max((k for k, score in enumerate(scores.values(), 1) if not math.isnan(score)), default=len(labels))
-        yield _Line(record.place, _texts(record, names), {label: scores[label] for label in labels[:n]})
+        yield _ScoreLine(record.place, _texts(record, names), {label: scores[label] for label in labels[:n]})
 
 
-def _long(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_Line]:
+def _long(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_ScoreLine]:
     """One line per label."""
-    groups: dict[tuple[str, ...], _Line] = {}
+    groups: dict[tuple[str, ...], _ScoreLine] = {}
     for record in records:
         texts = _texts(record, names)
-        line = groups.setdefault(tuple(texts[name] for name in _ONE), _Line(record.place, texts, {}))
+        line = groups.setdefault(tuple(texts[name] for name in _ONE), _ScoreLine(record.place, texts, {}))
         if not (label := texts["label"]):
             raise InputError.at(record.place, "is empty", field=names["label"])
         if label in line.scores:
@@ -186,7 +186,7 @@ def _long(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_Line
         yield line._replace(scores={label: line.scores[label] for label in order if label in line.scores})
 
 
-def _number(line: _Line) -> str:
+def _number(line: _ScoreLine) -> str:
     return line.place.rpartition(", ")[2]
 
 
@@ -196,7 +196,7 @@ _PUBLISHED: _Variant = ("given", "")
 
 
 def _rows(
-    lines: list[_Line], variants: list[_Variant], labels: tuple[str, ...], names: Mapping[str, str], source: str
+    lines: list[_ScoreLine], variants: list[_Variant], labels: tuple[str, ...], names: Mapping[str, str], source: str
 ) -> Iterator[Response]:
     ids = _ids(lines, variants)
     # Without an order, the right option is the one that is right in the published set.
@@ -205,7 +205,7 @@ def _rows(
         for line, question_id, variant in zip(lines, ids, variants, strict=True)
         if variant == _PUBLISHED
     }
-    first_lines: dict[tuple[str, ...], _Line] = {}
+    first_lines: dict[tuple[str, ...], _ScoreLine] = {}
     for line, question_id, (kind, item) in zip(lines, ids, variants, strict=True):
         elicitation = line.texts["elicitation"] or "cloze"
         elicitation = _ELICITATIONS.get(elicitation.lower(), elicitation)
@@ -269,7 +269,7 @@ def _variants(
     return [ours[name] for name in texts], foreign[0] if foreign else ""
 
 
-def _ids(lines: Sequence[_Line], variants: Sequence[_Variant]) -> list[str]:
+def _ids(lines: Sequence[_ScoreLine], variants: Sequence[_Variant]) -> list[str]:
     """Question ids, after their subject if different subjects use the same."""
     named = [
         (kind == CONTROL, line.texts["subject"], line.texts["question"])
@@ -281,7 +281,7 @@ def _ids(lines: Sequence[_Line], variants: Sequence[_Variant]) -> list[str]:
     return ["/".join(filter(None, (prefix, question))) for prefix, (*_, question) in zip(prefixes, named, strict=True)]
 
 
-def _gold(line: _Line, names: Mapping[str, str]) -> int:
+def _gold(line: _ScoreLine, names: Mapping[str, str]) -> int:
     """Place of the right label, -1 if none is named."""
     answer, labels = line.texts["answer"], list(line.scores)
     if answer and answer not in labels:
@@ -290,7 +290,7 @@ def _gold(line: _Line, names: Mapping[str, str]) -> int:
     return labels.index(answer) if answer else -1
 
 
-def _order(line: _Line, labels: tuple[str, ...], names: Mapping[str, str]) -> tuple[int, ...]:
+def _order(line: _ScoreLine, labels: tuple[str, ...], names: Mapping[str, str]) -> tuple[int, ...]:
     """Indices of the labels that ``order`` names, ``DBCA`` or separated by commas or spaces; empty without one."""
     text = line.texts["order"]
     parts = re.split(r"[,\s]+", text) if re.search(r"[,\s]", text) else list(text)

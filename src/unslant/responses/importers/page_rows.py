@@ -105,7 +105,7 @@ def _shared(order: tuple[int, ...]) -> tuple[int, ...]:
     return order
 
 
-class Row:
+class PageRow:
     """One record, by field."""
 
     def __init__(self, data: Mapping[str, Any], fields: Mapping[str, str], place: str) -> None:
@@ -223,7 +223,7 @@ class Row:
 
     def under(self, key: str, name: str, page: Logged) -> object:
         """The value of a field by another column, in comparable form; None if the column cannot be that field."""
-        row = Row(self.data, {**self.fields, key: name}, self.place)
+        row = PageRow(self.data, {**self.fields, key: name}, self.place)
         try:
             if key in ("answer", "chosen"):
                 if name == "correct" and str(self.data[name]).lower() in VERDICTS:

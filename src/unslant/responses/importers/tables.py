@@ -19,7 +19,15 @@ from unslant.questions.records import items_of
 from unslant.responses import Responses
 from unslant.responses.importers.label_scores import has_label_scores, is_responses, load_recorded
 from unslant.responses.importers.logged import Consistency, Log, Logged, understood
-from unslant.responses.importers.page_rows import ANSWERS, FIELDS, VERDICTS, Readings, Row, columns_of, counting_doubt
+from unslant.responses.importers.page_rows import (
+    ANSWERS,
+    FIELDS,
+    VERDICTS,
+    PageRow,
+    Readings,
+    columns_of,
+    counting_doubt,
+)
 from unslant.responses.importers.registry import Head, Importer
 
 _TABLES = ("csv", "tsv", "xlsx", "memory")
@@ -87,7 +95,7 @@ def _pages(head: Head) -> list[Log]:
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
     for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
-        row = Row(_record(record.data), fields, record.place)
+        row = PageRow(_record(record.data), fields, record.place)
         with understood(record.place, "page"):
             pages = row.pages(readings)
             if not row.names["id"]:
