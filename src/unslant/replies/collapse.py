@@ -77,7 +77,7 @@ _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _CYRILLIC = "АВСЕНКМОРТХ"
 _LOOK_ALIKES = [*zip("ABCEHKMOPTX", _CYRILLIC, strict=True), *zip("ABEАΑΒΕأ", "ΑΒΕAABEا", strict=True)]
 """Labels, and the letters of another alphabet that look the same: Latin and Cyrillic, Latin and Greek (where they have
-the same place: a Latin B is no Cyrillic В, the third letter). Replies may write either."""
+the same place; the Cyrillic В is the third letter). Replies may write either."""
 _ENDS_LOOK_ALIKE = pattern(r"[^\w\s]|\n|\Z| (?:{joining}|-)(?!\w)", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
