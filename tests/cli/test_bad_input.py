@@ -161,6 +161,7 @@ def test_the_store_may_be_in_the_folder_where_the_outputs_are_made(tmp_path: Pat
     check_folder(tmp_path / "results")
 
 
+@pytest.mark.thorough
 def test_an_output_that_cannot_be_written_is_code_5_and_the_others_are_there(
     unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ def test_the_input_is_never_overwritten(unslant: Run, file: Path, tmp_path: Path
     assert file.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_the_shared_replies_are_read(unslant: Run, shared_data: Path, tmp_path: Path) -> None:
     for name in ("replies", "formats"):
         ran = unslant("replies", shared_data / "replies" / f"{name}.jsonl", "--out", tmp_path / f"{name}.jsonl")

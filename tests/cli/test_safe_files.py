@@ -245,6 +245,7 @@ def test_one_command_with_two_names_of_an_option_is_one_command(tmp_path: Path, 
     assert "--model" in json.loads(Path("tables/provenance.json").read_text())[0]["command"]
 
 
+@pytest.mark.thorough
 def test_responses_of_an_earlier_run_that_were_not_replaced_are_named(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("audit", "--model", "fair", "--model", "prefers-a")
     command = Command(words, words)

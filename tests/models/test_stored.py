@@ -369,6 +369,7 @@ def nobody() -> Iterator[None]:
             os.seteuid(0)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("written_at_once")
 def test_a_store_made_read_only_stops_the_run_with_a_clear_error(zoo_model: ZooFolder, prompts) -> None:
     model = load(zoo_model("llama", small=True))

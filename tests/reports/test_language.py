@@ -175,6 +175,7 @@ def test_an_axis_ends_at_round_numbers(values: list[float], zero: bool, ends: tu
     assert all(found[0] <= value <= found[1] for value in values)
 
 
+@pytest.mark.thorough
 def test_labels_stand_in_one_order_and_do_not_collide() -> None:
     specs = {chart.id: spec for chart, spec in drawn("base-rate")}
     for encoding in encodings(specs["gold-labels-cloze"]):

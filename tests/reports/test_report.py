@@ -319,6 +319,7 @@ def test_any_study_can_add_panels(result: AuditResult, tmp_path: Path) -> None:
     assert "browser-data" not in alone
 
 
+@pytest.mark.thorough
 def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path: Path) -> None:
     report = Report.of([result])
     charts = [chart for panel in report.panels for chart in panel.charts]

@@ -215,6 +215,7 @@ def test_sixteen_shards_with_two_killed(tmp_path: Path, monkeypatch: pytest.Monk
     kill_and_merge(tmp_path, n=16, kills=2, limit=64, seed=5)
 
 
+@pytest.mark.thorough
 def test_shards_that_end_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import unslant.experiment.outputs as outputs
     from unslant.experiment import OutputOptions

@@ -41,6 +41,7 @@ def test_many_damaged_stores_are_repaired(tmp_path: Path, damage, seeds: range) 
         assert attack.damaged(random.Random(seed), folder, damage) == "", seed
 
 
+@pytest.mark.thorough
 def test_a_repair_that_is_killed_is_begun_again(tmp_path: Path) -> None:
     for seed in range(4):
         (folder := tmp_path / str(seed)).mkdir()

@@ -27,6 +27,7 @@ def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
             assert words in text
 
 
+@pytest.mark.thorough
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.pdf, \.svg or \.png"):
         save_charts(prefers_a(), tmp_path / "figure.jpg")

@@ -329,6 +329,7 @@ def test_one_model_that_is_left_is_described_and_none_is_an_error() -> None:
         audit([stops_after(3), stops_after(3, "n")], questions)
 
 
+@pytest.mark.thorough
 def test_a_result_that_left_a_model_out_is_made_again_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ask, fails = Study.responses_of, [True]

@@ -32,6 +32,7 @@ def covered(result: JudgeResult, rates: Mapping[str, float]) -> list[bool]:
     return [not one["corrected"].excludes(rates[one.system]) for one in result.systems]
 
 
+@pytest.mark.thorough
 def test_claude_3_haiku(shared_data: Path) -> None:
     result = judge(log=shared_data / "judges" / "judgebench_claude-3-haiku.jsonl.gz")
     assert result.places["consistency"].value == 0.5

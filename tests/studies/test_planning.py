@@ -142,6 +142,7 @@ def options_of(count: int, *sizes: int) -> list[Question]:
     return questions
 
 
+@pytest.mark.thorough
 def test_a_run_in_two_phases_plans_itself() -> None:
     run = unslant.audit(RuleModel(leans), options_of(240, 4))
     planned = {one.orders: one for one in unslant.plan(run).designs}
