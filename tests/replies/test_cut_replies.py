@@ -60,9 +60,10 @@ def test_a_whole_reply_is_read_to_its_end():
 def test_recorded_replies_say_why_they_ended(tmp_path):
     line = {"id": "1", "options": list(QUESTION.options), "reply": "Mars is small. The answer is D"}
     path = tmp_path / "replies.jsonl"
-    lines = [line, {**line, "id": "2", "finish_reason": "length"}, {**line, "id": "3", "finish_reason": "stop"}]
+    reasons = [None, "length", "stop", "content_filter"]
+    lines = [{**line, "id": str(i), "finish_reason": reason} for i, reason in enumerate(reasons)]
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    assert [one.read.status for one in read_replies(path)] == ["ok", "cut", "ok"]
+    assert [one.read.status for one in read_replies(path)] == ["ok", "cut", "ok", "refused"]
 
 
 @pytest.mark.parametrize("empty", ["", " ", "<think>too long to end"])

@@ -41,10 +41,10 @@ def replies(
     """Read answers out of recorded replies.
 
     Each line of FILE has id, reply and the question asked: question, options, labels (default A, B, ...; or
-    labels_shown), kind (choice or judging) and finish_reason (length: the reply was cut). Each line of OUT adds
-    status, read (the labels answered; empty if the reply says that no option is right), rule (how it was read) and
-    readings (the answers an unread reply could mean; for a conflict, by label and by text). Model options apply to
-    the judge, whose replies are stored.
+    labels_shown), kind (choice or judging) and finish_reason (length: the reply was cut; content_filter: it was
+    withheld). Each line of OUT adds status, read (the labels answered; empty if the reply says that no option is
+    right), rule (how it was read) and readings (the answers an unread reply could mean; for a conflict, by label and by
+    text). Model options apply to the judge, whose replies are stored.
 
     Examples:
       unslant replies replies.jsonl --out read.jsonl

@@ -23,7 +23,7 @@ from unslant.models.http import error_in, hint_of, redirected
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
-from unslant.replies.extraction import CUT
+from unslant.replies.extraction import CUT, WITHHELD
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
@@ -229,7 +229,7 @@ def reply_of(output: Any) -> Reply:
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
     refused = not isinstance(content, str) and any(getattr(part, "refusal", None) for part in content)
     by = str(output.model or ""), str((output.metadata or {}).get("system_fingerprint") or "")
-    reply = Reply(0, output.completion, "", refused or output.stop_reason == "content_filter", *counts)
+    reply = Reply(0, output.completion, "", refused or output.stop_reason == WITHHELD, *counts)
     return replace(reply, cut=output.stop_reason in CUT, by=by)
 
 

@@ -41,6 +41,8 @@ _WRITTEN = {
 _SCALES = dict(zip(words("scale"), (10**3, 10**6, 10**9), strict=True))
 CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
+WITHHELD = "content_filter"
+"""The reason of a reply that the provider's filter ended or withheld: a refusal, whatever its text."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
 """Rules that read an answer which is not said to be one: a reply that was cut off could have gone on to deny it."""
 _BY_PLACE = ("opening", "line", "last line")
@@ -222,7 +224,8 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
     Args:
         path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,
             ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` takes precedence), ``kind`` (``choice`` by
-            default, or ``judging``) and ``finish_reason`` (``length`` if the reply was cut); others are ignored.
+            default, or ``judging``) and ``finish_reason`` (``length`` if the reply was cut, ``content_filter`` if the
+            provider withheld it); others are ignored.
 
     Raises:
         InputError: naming file, line and field.
@@ -240,6 +243,8 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
             raise InputError.at(record.place, reason, field=name)
         if line.reply is None:
             read = Extracted("error", rule="no reply")
+        elif line.finish_reason == WITHHELD:
+            read = Extracted("refused", rule="content filter")
         else:
             labels = VERDICTS if line.kind == "judging" else labels
             read = extract_answer(line.reply, labels, line.options, cut=line.finish_reason in CUT)

@@ -14,7 +14,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
-from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
+from unslant.replies.extraction import CUT, WITHHELD, conflicting_labels, extract_answer
 from unslant.responses.checks import MOST_POSITIVE
 
 Order = tuple[int, ...]
@@ -196,7 +196,7 @@ class Logged:
         if reply is None:
             return cls(labels=labels, options=options, status="error", **more)
         reply = str(reply)
-        if finish_reason == "content_filter":
+        if finish_reason == WITHHELD:
             return cls(labels=labels, options=options, status="refused", reply=reply, **more)
         read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
