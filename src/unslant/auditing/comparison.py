@@ -136,7 +136,8 @@ class AuditComparison(StudyResult):
         if len(ranked) < 2:
             return f"{listed(list(self.runs))}: nothing could be compared"
         if not self._ahead_of:
-            return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+            none = f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+            return f"{none}; if they are parts of one run, join the files"
         best = self._leading()[0]
         pairs = {name: pair for name in ranked if name != best and (pair := self._pair(best, name))}
         apart = [name for name in ranked if name not in (best, *pairs)]
