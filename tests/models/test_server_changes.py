@@ -20,10 +20,13 @@ from tests.command_line import unslant as command
 from tests.models.decision_server import answer_of
 from tests.serving import Fault, FaultServer, completion
 from unslant.errors import ModelError
+from unslant.experiment.page_parts import with_caveats
 from unslant.models.answered import ModelChanged, have_changed, weight_of_change
 from unslant.models.served import ServedModel
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
+from unslant.reports import Page
+from unslant.responses import Run
 from unslant.store import Store
 
 
@@ -259,6 +262,13 @@ def test_how_far_scores_may_move() -> None:
     assert have_changed([0.4] * 5, 8)
 
 
+def test_the_first_screen_says_that_scores_vary_where_a_quarter_of_the_prompts_get_others() -> None:
+    steady, noisy = (with_caveats(Page("", ""), Run(unsteady=n, asked_again=8)) for n in (2, 3))
+    assert steady.caveats == ()
+    assert [*steady.notes] == ["The server adds noise: 2 of 8 prompts asked again got other scores."]
+    assert noisy.caveats == ("The server adds noise: 3 of 8 prompts asked again got other scores.",)
+
+
 @pytest.mark.thorough
 def test_noise_is_no_change() -> None:
     noise = random.Random(1)
@@ -274,7 +284,8 @@ def test_noise_is_no_change() -> None:
     with FaultServer(answer).running() as server:
         model = served(server.url)
         assert len(list(model.score(prompts(64)))) == 64
-    assert model.info.facts["unsteady"]
+    facts = model.info.facts
+    assert 2 < facts["unsteady"] <= facts["asked_again"] == 8
 
 
 @pytest.mark.thorough

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FEW = 0.05
 """Share of replies that are missing or contain no answer above which headlines mention it."""
+_STEADY = 0.25
+"""Share of the prompts asked again that may get other scores before the first screen says so: llama.cpp's cache moves
+one in twelve."""
 
 
 def settings_rows(run: Run) -> tuple[tuple[str, str], ...]:
@@ -108,6 +111,10 @@ def with_caveats(page: Page, run: Run) -> Page:
         caveats.append("The model has missing weights.")
         notes.append(f"Random numbers replace missing weights: {run.incomplete}.")
     notes += _systems(run)
+    if run.unsteady:
+        prompts = f"{run.unsteady:,} of {count(run.asked_again, 'prompt')} asked again"
+        noise = f"The server adds noise: {prompts} got other scores."
+        (caveats if run.unsteady > _STEADY * run.asked_again else notes).append(noise)
     if run.apart:
         notes.append(f"Nothing was stored or recalled: {run.apart}.")
     if run.half_precision:
@@ -119,7 +126,7 @@ def with_caveats(page: Page, run: Run) -> Page:
 
 
 def _systems(run: Run) -> list[str]:
-    """Notes on a server that named several systems (its fingerprints), or gave one prompt different scores."""
+    """Notes on a server that named several systems (its fingerprints)."""
     notes = []
     systems = [one for one in run.answered_by if one.system_fingerprint]
     if len(systems) > 1:
@@ -130,8 +137,6 @@ def _systems(run: Run) -> list[str]:
         ]
         again = "whether this changed replies is unknown" if run.requests else "prompts asked again got the same scores"
         notes.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
-    if run.unsteady:
-        notes.append(f"{count(run.unsteady, 'prompt')} got other scores when asked again: the server adds noise.")
     return notes
 
 

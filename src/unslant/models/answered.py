@@ -153,7 +153,7 @@ class Watch(Answerers):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.unsteady = 0
+        self.unsteady = self.asked_again = 0
         self._log: list[_Answer] = []
         self._anchors = 0
 
@@ -186,6 +186,7 @@ class Watch(Answerers):
                 # The latest of the strongest changes: slight noise after the change must not hide where it was.
                 self._raise(max(changed, key=lambda place: (changed[place], place)), ask)
             self.unsteady += len(changed)
+            self.asked_again += number
         except ModelChanged:
             raise
         except ModelError as error:
@@ -231,8 +232,9 @@ class Watch(Answerers):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Also ``unsteady``: prompts that got other scores when they were asked again, if any."""
-        return super().facts | ({"unsteady": self.unsteady} if self.unsteady else {})
+        """Also ``unsteady``: prompts that got other scores, if any, of those ``asked_again``."""
+        counts = {"unsteady": self.unsteady, "asked_again": self.asked_again}
+        return super().facts | (counts if self.unsteady else {})
 
 
 def clock(when: float) -> str:

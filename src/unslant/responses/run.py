@@ -225,7 +225,7 @@ class Run(RunPart):
         failed_models: models that are left out -> why.
         incomplete: weights that the checkpoint did not have.
         answered_by: the models and systems that a server's replies named.
-        unsteady: prompts that got other scores when a server was asked again.
+        unsteady: prompts that got other scores, of those ``asked_again`` of a server; 0 of 0 if none did.
         apart: why the model's scores were neither stored nor reused.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
@@ -262,6 +262,7 @@ class Run(RunPart):
     offline: bool = False
     answered_by: tuple[AnsweredBy, ...] = ()
     unsteady: Count = 0
+    asked_again: Count = 0
     apart: str = ""
     failed_models: dict[str, str] = field(default_factory=dict)
     incomplete: str = ""
@@ -352,6 +353,7 @@ class Run(RunPart):
             offline=any(run.offline for run in runs),
             answered_by=AnsweredBy.merge(run.answered_by for run in runs),
             unsteady=sum(run.unsteady for run in runs),
+            asked_again=sum(run.asked_again for run in runs),
             apart=next((run.apart for run in runs if run.apart), ""),
             provenance=Provenance.merge([run.provenance for run in runs]),
         )
