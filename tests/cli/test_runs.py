@@ -70,7 +70,7 @@ def test_a_failed_run_says_why(unslant: Run, serve, questions) -> None:
     (run,) = run_ids(unslant)
     shown = unslant("runs", "show", run).out
     assert "failed: the lights went out" in shown
-    assert "unslant audit m q.jsonl -q" in shown
+    assert "unslant audit m q.jsonl --quiet" in shown
     assert "5 of " in shown
     assert os.getcwd() in shown
     assert any(line.startswith("model's model") for line in shown.splitlines())
@@ -200,7 +200,7 @@ def test_the_list_fits_the_terminal(unslant: Run, serve, questions, unslant_home
     stopped = next(line for line in lines if "interrupted" in line)
     assert "3 of 78" in stopped
     assert "2 h" in stopped
-    audit = next(run for run in recorded if run["command"] == ["audit", "m", questions, "-q"])
+    audit = next(run for run in recorded if run["command"] == ["audit", "m", questions, "--quiet"])
     assert audit["score"] == "0.375 accuracy, as published"
     assert "0.375 accuracy" in next(line for line in lines if line.startswith(audit["id"]))
     assert audit["age"] >= 0

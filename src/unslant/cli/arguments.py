@@ -62,7 +62,8 @@ def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> l
     value = recorded(reach_of(argument), token.value)
     if not argument.name.startswith("-"):
         return [value]
-    joined = value.startswith("-") or name != token.keyword or f"{name}={token.value}" in typed
+    alone = token.keyword in argument.names and f"{token.keyword}={token.value}" not in typed
+    joined = value.startswith("-") or not alone
     return [f"{name}={value}"] if joined else [name, value]
 
 
