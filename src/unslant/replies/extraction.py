@@ -42,7 +42,7 @@ _SCALES = dict(zip(words("scale"), (10**3, 10**6, 10**9), strict=True))
 CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 WITHHELD = "content_filter"
-"""The reason of a reply that the provider's filter ended or withheld: a refusal, whatever its text."""
+"""The reason of a reply that the filter of a provider ended or withheld, which is a refusal."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
 """Rules that read an answer which is not said to be one: a reply that was cut off could have gone on to deny it."""
 _BY_PLACE = ("opening", "line", "last line")
