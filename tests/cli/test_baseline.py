@@ -106,6 +106,7 @@ def test_where_texts_or_digests_are_unknown_the_line_says_that_the_questions_may
         assert "it is not known whether the questions are the same." in " ".join(ran.out.split())
 
 
+@pytest.mark.thorough
 def test_a_result_of_the_same_questions_in_another_sequence_is_not_said_to_be_of_others(unslant: Run) -> None:
     lines = [f"{i},{i}+1?,{i + 1},{i + 2},A" for i in range(6)]
     for file, rows in (("one.csv", lines), ("two.csv", lines[::-1])):
@@ -122,6 +123,7 @@ def test_a_result_of_the_same_questions_in_another_sequence_is_not_said_to_be_of
     assert unslant("audit", "--log", "new.parquet", "--baseline", "old.json", "-q").err == error
 
 
+@pytest.mark.thorough
 def test_pbm_of_words_and_of_scores_is_not_compared_as_the_scales_differ(unslant: Run) -> None:
     words = [{**row, "chosen": "A" if i // 4 % 2 else row["chosen"]} for i, row in enumerate(answers("alpha", 0.9))]
     scored = [row | {"logprobs": {name: -1.2 - 0.2 * (name != row["chosen"]) for name in "ABCD"}} for row in words]

@@ -65,6 +65,7 @@ def test_code_of_others_is_not_run_however_it_is_spelled(unslant: Run, option: s
     assert "--trust" in ran.err
 
 
+@pytest.mark.thorough
 def test_a_file_sends_no_key_anywhere_and_a_typed_address_gets_it(unslant: Run, monkeypatch) -> None:
     monkeypatch.setenv("MY_SECRET", "theirs-to-take")
     monkeypatch.setenv("UNSLANT_API_KEY", "mine-to-keep")
@@ -95,6 +96,7 @@ def test_a_file_sends_no_key_anywhere_and_a_typed_address_gets_it(unslant: Run, 
     assert [run["command"][:2] for run in listed] == [["rerun", "a.json"], ["rerun", "b.json"]]
 
 
+@pytest.mark.thorough
 def test_headers_are_not_taken_along_to_another_host(unslant: Run) -> None:
     stranger = Listening()
     with stranger.running() as other:

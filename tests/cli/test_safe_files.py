@@ -137,6 +137,7 @@ def test_a_folder_with_the_result_of_another_command_is_refused_before_any_work(
         assert Path("results/numbers.json").read_text() == users
 
 
+@pytest.mark.thorough
 def test_numbers_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ran = unslant("audit", "fair", "--limit", 4, "--orders", "reverse", "--json", "-", "--no-store")
@@ -236,6 +237,7 @@ def test_folders_of_figures_and_tables_keep_the_result_of_another_command(tmp_pa
     assert all(path.read_bytes() == content for path, content in kept.items() if path.suffix in (".csv", ".tex"))
 
 
+@pytest.mark.thorough
 def test_one_command_with_two_names_of_an_option_is_one_command(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     rest = ("embedded", "--limit", 3, "--orders", "reverse", "--tables", "tables", "-q")

@@ -233,6 +233,7 @@ def test_exact_bound_is_tight() -> None:
     assert debias(AdaptiveVote(), turned, [question]).outcomes[0].orders == 24
 
 
+@pytest.mark.thorough
 def test_fast_mode_keeps_its_promise() -> None:
     questions = make_questions([4] * 150)
     for pull in (0.3, 2.0):

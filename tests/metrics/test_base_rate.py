@@ -86,6 +86,7 @@ def test_significant_but_tiny_is_not_uneven() -> None:
     assert not rates.uneven
 
 
+@pytest.mark.thorough
 def test_chance_alone_is_seldom_uneven() -> None:
     found = 0
     for seed in range(20):

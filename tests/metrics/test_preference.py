@@ -129,6 +129,7 @@ def test_subjects_that_differ(other: tuple, phrase: str, sizes: tuple[int, ...])
     assert found.by_subject["s00"] == "falls back on A"
 
 
+@pytest.mark.thorough
 def test_chance_does_not_group_subjects() -> None:
     """One subject of 57 has a habit; others happen to share a place, and were tested for that very place."""
 

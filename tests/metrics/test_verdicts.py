@@ -73,6 +73,7 @@ def test_a_family_is_corrected_for_its_number() -> None:
     assert [one.kind for one in verdicts([near, missing, missing])] == ["above", "unclear", "unclear"]
 
 
+@pytest.mark.thorough
 def test_families_of_nothing_are_rarely_claimed() -> None:
     """Of 400 families of ten true zeros, about one in twenty has any claim."""
     rng, wrong = np.random.default_rng(3), 0

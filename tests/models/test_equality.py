@@ -140,6 +140,7 @@ def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
     assert_equal(score(model, prompts[10:]), alone(model, prompts[10:]))
 
 
+@pytest.mark.thorough
 def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
     peft = pytest.importorskip("peft")
     adapter = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)

@@ -87,6 +87,7 @@ def test_each_broken_promise_of_a_model_is_named(model: ScoringModel, words: str
         check_model(model)
 
 
+@pytest.mark.thorough
 def test_our_models_keep_the_contract() -> None:
     check_model(Coin())
     check_model(RuleModel(lambda stem, labels, texts: [2.0] + [1.0] * (len(labels) - 1)))

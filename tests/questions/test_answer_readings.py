@@ -122,6 +122,7 @@ def model() -> RuleModel:
     return RuleModel(lambda stem, labels, texts: [-1.0 - i for i in range(len(texts))], "rule")
 
 
+@pytest.mark.thorough
 def test_records_left_out_and_doubts_stand_before_the_first_number(tmp_path: Path) -> None:
     """Terminal, JSON, HTML and notebook: with every reason, whatever else is shortened."""
     bad: list[Any] = [9, None, "", "x", [7], "Z"] * 2 + [9, None, 9]

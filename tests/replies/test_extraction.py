@@ -207,6 +207,7 @@ def recorded(shared_data):
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.thorough
 def test_real_replies_are_read_as_recorded(recorded):
     different, more, parsed = {}, {}, 0
     for row in recorded:

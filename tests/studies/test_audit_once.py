@@ -38,6 +38,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any]) -> li
     return calls
 
 
+@pytest.mark.thorough
 def test_an_audit_is_read_once_measured_once_and_resampled_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_system_without_a_verdict_is_not_ranked() -> None:
     assert "from each other" in " ".join(result.page().notes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "pages"),
     [
