@@ -27,6 +27,7 @@ from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.reports import Page
 from unslant.responses import Run
+from unslant.responses.run import AnsweredBy
 from unslant.store import Store
 
 
@@ -267,6 +268,13 @@ def test_the_first_screen_says_that_scores_vary_where_a_quarter_of_the_prompts_g
     assert steady.caveats == ()
     assert [*steady.notes] == ["The server adds noise: 2 of 8 prompts asked again got other scores."]
     assert noisy.caveats == ("The server adds noise: 3 of 8 prompts asked again got other scores.",)
+    systems = tuple(AnsweredBy(model="m", system_fingerprint=name, replies=4) for name in ("fp-1", "fp-2"))
+    for unsteady, scores in ((0, "the same"), (2, "other")):
+        run = Run(model="s", answered_by=systems, unsteady=unsteady, asked_again=8)
+        assert any(
+            note.endswith(f"; prompts asked again got {scores} scores.")
+            for note in with_caveats(Page("", ""), run).notes
+        )
 
 
 @pytest.mark.thorough

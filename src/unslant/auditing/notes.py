@@ -236,16 +236,17 @@ def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
         lines = [f"{requests} saved. With so few questions, all were asked in all orders."]
     else:
         outcome = "saved" if saved >= 0 else "more, as answers mostly differ between orders"
-        represent = f"{drawn} them, drawn at random, were asked in all orders and represent the others"
-        if not left:
-            represent = "all of them were asked in all orders too, so none represents another"
-        agreeing = f"{adaptive.agreeing:,} had the same answer in the given and the reversed order; {represent}"
+        same = "had the same answer in the given and the reversed order"
         if not adaptive.agreeing:
-            agreeing = "none had the same answer in the given and the reversed order, so all were asked in all orders"
-        lines = [
-            f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {agreeing}"
-            f"{' in every number over orders' * bool(left)}."
-        ]
+            what = f"none {same}, so all were asked in all orders"
+        elif left:
+            what = (
+                f"{adaptive.agreeing:,} {same}; {drawn} them, drawn at random, were asked in all orders and represent "
+            )
+            what += "the others in every number over orders"
+        else:
+            what = f"{adaptive.agreeing:,} {same}; all of them were asked in all orders too, so none represents another"
+        lines = [f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {what}."]
     if adaptive.other_vote.defined:
         lines.append(
             "The vote over all orders differs from the answer in the published order in "

@@ -135,7 +135,8 @@ def _systems(run: Run) -> list[str]:
             + (f", the first to question {one.first!r})" if one.first else ")")
             for one in systems
         ]
-        again = "whether this changed replies is unknown" if run.requests else "prompts asked again got the same scores"
+        scores = f"prompts asked again got {'other' if run.unsteady else 'the same'} scores"
+        again = "whether this changed replies is unknown" if run.requests else scores
         notes.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
     return notes
 

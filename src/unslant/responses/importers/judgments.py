@@ -337,7 +337,7 @@ _FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
     "PandaLM": (frozenset({"idx", "cmp_key", "response1", "response2", "annotator1"}), _panda_lm),
 }
 _TABLE = "a table of judgements"
-_UNDECIDED = "no column was found for the verdicts of this table of judgements among"
+_UNDECIDED = "a table of answers without verdicts"
 _NAME_IT = "name it: --fields decision=COLUMN, or reply=COLUMN, or scores=COLUMN,COLUMN"
 _UNPLACED = "The log does not say which answer was shown first: nothing is said about places."
 
@@ -365,7 +365,8 @@ def read(head: Head) -> list[Log]:
     name = _format(head)
     check_fields(head.fields, _TABLE)
     if name == _UNDECIDED:
-        raise InputError.at(head.path, f"{name} {', '.join(sorted(head.names))}; {_NAME_IT}", field="decision")
+        missing = "no column was found for the verdicts of this table of judgements among"
+        raise InputError.at(head.path, f"{missing} {', '.join(sorted(head.names))}; {_NAME_IT}", field="decision")
     by_judge: defaultdict[str, list[Logged]] = defaultdict(list)
     for record in head.rows([*head.fields.values(), *head.names]):
         try:

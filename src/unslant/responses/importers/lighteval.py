@@ -52,11 +52,12 @@ def read(head: Head) -> list[Log]:
     for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
             data = record.data if _either(record.data, _DOC) else _as_later(record.data, number)
-            doc, values = _either(data, _DOC), _either(data, _METRIC) or record.data
+            doc, metrics = _either(data, _DOC), _either(data, _METRIC)
             kind, new = _pages(data, doc, record.place)
             name = name or str(doc.get("task_name") or "")
+            values = metrics or record.data
             hits.append(values.get("acc"))
-            metric = metric or main_metric(values, _either(data, _METRIC) or ())
+            metric = metric or main_metric(values, metrics or ())
         kinds |= {kind} - {_FAILED}
         pages += [replace(page, score=unit_share(values.get(metric))) for page in new]
     if len(kinds) != 1:
