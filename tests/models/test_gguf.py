@@ -82,3 +82,18 @@ def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch)
 def test_loading_is_quiet(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     load_model(str(file))
     assert capfd.readouterr().err == ""
+
+
+def test_the_header_is_read_once_and_then_forgotten(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five steps of a load read it, and a vocabulary of 50,000 takes seconds each time."""
+    from gguf import gguf_reader
+
+    headers = []
+    read = gguf_reader.GGUFReader.__init__
+    monkeypatch.setattr(
+        gguf_reader.GGUFReader, "__init__", lambda self, *path: headers.append(path) or read(self, *path)
+    )
+    load_model(str(file))
+    assert len(headers) == 1
+    load_model(str(file))
+    assert len(headers) == 2, "a file may have changed since"

@@ -6,17 +6,27 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from unslant.errors import InputError, ModelError, first_line, for_the_caller, one_of
 from unslant.extras import hub_refusal, needed
-from unslant.models.hf.sanity import check_config, check_size, holes, incomplete_weights, is_gguf, locate
+from unslant.models.hf.sanity import (
+    check_config,
+    check_size,
+    forget_gguf,
+    gguf_reader,
+    holes,
+    incomplete_weights,
+    is_gguf,
+    locate,
+)
 from unslant.models.options import LocalKeywords, ModelOptions
 
 if TYPE_CHECKING:
@@ -328,22 +338,27 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
 
 @contextmanager
 def quiet_loading(source: str) -> Iterator[None]:
-    """Show no progress bars of transformers while the block runs."""
+    """Show no progress bars of transformers while the block runs, and let it read the header of a GGUF file once."""
     from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
     enabled = is_progress_bar_enabled()
     disable_progress_bar()
-    unpacking = vars(import_module("transformers.modeling_gguf_pytorch_utils")) if is_gguf(source) else {}
-    bar = unpacking.get("tqdm")  # ignores the switch above
-    if bar:
-        unpacking["tqdm"] = lambda tensors, **_: tensors
-    try:
-        yield
-    finally:
+    with ExitStack() as undo:
         if enabled:
-            enable_progress_bar()
-        if bar:
-            unpacking["tqdm"] = bar
+            undo.callback(enable_progress_bar)
+        if is_gguf(source) and find_spec("gguf"):
+            import gguf
+
+            unpacking = import_module("transformers.modeling_gguf_pytorch_utils")
+            for module, name, ours in (
+                (unpacking, "tqdm", lambda tensors, **_: tensors),  # ignores the switch above
+                (gguf, "GGUFReader", gguf_reader),
+                (gguf, "get_tensor_name_map", cache(gguf.get_tensor_name_map)),  # asked for by every module
+            ):
+                undo.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, ours)
+            undo.callback(forget_gguf)
+        yield
 
 
 def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:

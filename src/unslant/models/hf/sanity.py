@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -186,27 +187,47 @@ def _check_gguf(path: Path) -> None:
     _check_counts(renamed, str(path), len(reader.tensors), written_in="its header")
 
 
-def gguf_reader(path: Path) -> Any:
+def gguf_reader(path: str | Path) -> Any:
     """The table of contents of a GGUF file, read within the file's bounds: lengths in it may say anything.
+
+    A model is checked and loaded in five steps, each of which reads it, and a large vocabulary takes seconds. So the
+    last one is kept until :func:`forget_gguf`.
 
     Raises:
         ModelError: if it is damaged.
     """
-    from gguf import GGUFReader
-
-    class Within(GGUFReader):  # type: ignore[misc]  # the library is not typed
-        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
-            if offset + np.dtype(dtype).itemsize * int(count) > len(self.data):
-                raise ValueError("it is shorter than its header announces")
-            return super()._get(offset, dtype, count, override_order)
-
     try:
-        return Within(path)
+        status = os.stat(path)
+        return _gguf_reader(os.fspath(path), status.st_mtime_ns, status.st_size)
     except Exception as error:  # every kind of damage raises another kind of error
         raise ModelError(
             f"{path}: neither tokenizer nor weights can be loaded from it: it is not a complete GGUF file "
             f"({first_line(error)})"
         ) from error
+
+
+@lru_cache(maxsize=1)
+def _gguf_reader(path: str, *version: int) -> Any:
+    from gguf.gguf_reader import GGUFReader
+
+    class Within(GGUFReader):  # type: ignore[misc]  # the library is not typed
+        @property
+        def data(self) -> Any:
+            return self._array
+
+        @data.setter
+        def data(self, mapped: Any) -> None:
+            self._array = mapped.view(np.ndarray)  # each of a million slices of a memmap takes three times as long
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+            if offset + np.dtype(dtype).itemsize * int(count) > len(self.data):
+                raise ValueError("it is shorter than its header announces")
+            return super()._get(offset, dtype, count, override_order)
+
+    return Within(path)
+
+
+forget_gguf = _gguf_reader.cache_clear
 
 
 def holes(path: Path) -> str:
