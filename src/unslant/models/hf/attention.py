@@ -9,12 +9,13 @@ One product a run would leave a GPU waiting for the next launch: a batch of 16,3
 So runs with about as many keys are multiplied at once, as a :class:`Pack`, by torch's fused attention.
 
 The function is registered with the attention interface of transformers under :data:`NAME`; models then call
-:func:`tree_attention` in place of their own.
+:func:`tree_attention` in place of their own. What a model masks besides (sliding windows, chunks) it says as a function
+of two positions (:func:`tree_mask`), which are depths in the tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
+from transformers import AttentionInterface, AttentionMaskInterface
 
 from unslant.arrays import Ints
 from unslant.models.hf import Batch
@@ -35,6 +36,10 @@ _PACKED_KEYS, _PACKED_KEYS_ON_GPU = 1 << 12, 1 << 17
 """Keys gathered at once: what is gathered should stay in a CPU's cache, and a GPU has to be kept busy."""
 _ALIGNED = 8
 """Keys are filled up to a multiple of this: the fused kernels of CUDA read a mask in steps of 16 bytes."""
+
+
+MaskFunction = Callable[[Tensor, Tensor], Tensor]
+"""Whether tokens at some positions (the first tensor) may attend to those at others, which broadcast with them."""
 
 
 @dataclass(slots=True)
@@ -77,8 +82,8 @@ class TreeContext:
         self._end = torch.from_numpy(batch.end).to(self.device) + batch.spine
         self._key_depth = torch.cat([torch.arange(batch.spine, device=self.device), self.depth])
         self.packs, self.place = self._pack()
-        # All layers with one window share what is reached; models such as gemma alternate between two kinds of layers.
-        self._reached: dict[tuple[int, int | None], Tensor] = {}
+        # All layers with one mask share what is reached; models such as gemma alternate between two kinds of layers.
+        self._reached: dict[tuple[int, MaskFunction | None], Tensor] = {}
         self._elsewhere: dict[torch.device, TreeContext] = {}
 
     def on(self, device: torch.device) -> TreeContext:
@@ -125,23 +130,23 @@ class TreeContext:
         path = np.flatnonzero(batch.end[: batch.spine + first] > first)
         return np.concatenate([path, np.arange(batch.spine + first, batch.spine + last)])
 
-    def mask(self, number: int, heads: int, window: int | None, dtype: torch.dtype) -> Tensor:
-        """Of pack ``number``: 0 where the key is an ancestor in the window (or the token itself), else minus infinity.
+    def mask(self, number: int, heads: int, allowed: MaskFunction | None, dtype: torch.dtype) -> Tensor:
+        """Of pack ``number``: 0 where the key is an allowed ancestor (or the token itself), else minus infinity.
 
         Shape ``(1, runs, heads x queries, keys)``, for as many heads as share a key. Added to the scores, so that the
         fused kernel and :func:`_attend` take the same mask.
         """
-        if (number, window) not in self._reached:
+        if (number, allowed) not in self._reached:
             pack = self.packs[number]
             query, keys = pack.queries[:, :, None] + self.batch.spine, pack.keys[:, None]
             real = torch.arange(keys.shape[-1], device=self.device) < pack.lengths
             reached = (keys <= query) & (query < self._end[keys]) & real[:, None]
-            if window is not None:  # counted in depths: neighbours in the batch may be far apart in the text
-                reached &= self._key_depth[query] - self._key_depth[keys] < window
-            self._reached[number, window] = reached
+            if allowed is not None:  # counted in depths: neighbours in the batch may be far apart in the text
+                reached &= allowed(self._key_depth[query], self._key_depth[keys])
+            self._reached[number, allowed] = reached
         # One byte a pair is kept, not a number for every head: of one long prompt there are billions of pairs.
         zero = torch.zeros((), dtype=dtype, device=self.device)
-        return torch.where(self._reached[number, window], zero, -torch.inf).repeat(1, heads, 1)[None]
+        return torch.where(self._reached[number, allowed], zero, -torch.inf).repeat(1, heads, 1)[None]
 
 
 _active: TreeContext | None = None
@@ -166,10 +171,9 @@ def tree_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
+    attention_mask: Tensor | MaskFunction | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
     **_: Any,  # what transformers passes to every attention function, more with every version
@@ -186,7 +190,9 @@ def tree_attention(
     context = _active
     if context is None:
         raise RuntimeError(f"attention {NAME!r} is for the prefix-tree engine: no tree pass is running")
-    if attention_mask is not None or query.shape[0] != 1:
+    allowed = attention_mask if callable(attention_mask) else None
+    # A mask of two dimensions, (1, N), is the one of the call, which hides nothing.
+    if (isinstance(attention_mask, Tensor) and attention_mask.dim() > 2) or query.shape[0] != 1:
         raise NotImplementedError("the model has its own attention mask")
     layer = context.calls  # layers call in order, so their count says whose keys these are
     context.calls += 1
@@ -207,7 +213,7 @@ def tree_attention(
         q = query[0].index_select(1, pack.queries.flatten()).view(kv_heads, -1, runs, length, size)
         q = q.transpose(1, 2).flatten(2, 3)
         keys, values = (x[0].index_select(1, pack.keys.flatten()).view(kv_heads, *pack.keys.shape, -1) for x in (k, v))
-        mask = here.mask(number, heads // kv_heads, sliding_window, q.dtype)
+        mask = here.mask(number, heads // kv_heads, allowed, q.dtype)
         if softcap is None and s_aux is None:
             out = scaled_dot_product_attention(q, keys, values, mask, scale=scale)
         else:
@@ -241,4 +247,24 @@ def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor,
     return k.detach().index_select(1, path), v.detach().index_select(1, path)
 
 
+def tree_mask(
+    *,
+    mask_function: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
+    **_: Any,  # sizes of the mask that other implementations write out
+) -> MaskFunction:
+    """What transformers calls when a model asks for a causal, sliding or chunked mask: the rule itself, not its table.
+
+    ``mask_function`` takes row, head, position of the query and position of the key.
+    """
+
+    def allowed(query: Tensor, key: Tensor) -> Tensor:
+        # The rule may hold tensors on the device of the embeddings, while layers are spread over several.
+        home = query.device if _active is None else _active.device
+        zero = torch.zeros((), dtype=torch.long, device=home)
+        return mask_function(zero, zero, query.to(home), key.to(home)).to(query.device)
+
+    return allowed
+
+
 AttentionInterface.register(NAME, tree_attention)
+AttentionMaskInterface.register(NAME, tree_mask)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -171,18 +172,15 @@ class TreeEngine(Engine):
         context = attention.TreeContext(batch, device, spine)
         # Only the rows that are read get logits: all of them would take gigabytes with a large vocabulary.
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
+        ids = torch.from_numpy(batch.ids).to(device, torch.long)[None]
         with attention.active(context), float32_output(self.model):
-            output = self.model(
-                input_ids=torch.from_numpy(batch.ids).to(device, torch.long)[None],
-                position_ids=context.depth[None],
-                logits_to_keep=_kept_rows(self.model, needed),
-                use_cache=False,
-            )
+            # The mask hides nothing. Without one, transformers takes positions that start again for packed texts.
+            logits = _logits(self.model, needed, ids, torch.ones_like(ids), position_ids=context.depth[None])
         # Some classes accept the implementation and then call their own attention over the packed tokens, as if these
         # were one text. The numbers look plausible and are wrong.
         if context.calls == 0:
             raise NotImplementedError("the model does not use the attention interface")
-        return output.logits[0].float(), rows, context
+        return logits[0].float(), rows, context
 
 
 class PlainEngine(Engine):
@@ -229,10 +227,8 @@ class PlainEngine(Engine):
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
-        kept = _kept_rows(self.model, np.array(columns))
         with inference(self.model), float32_output(self.model):
-            output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, use_cache=False)
-        logits = output.logits.to(device)
+            logits = _logits(self.model, np.array(columns), ids, mask).to(device)
         cost.tokens += sum(map(len, sequences))
         cost.forwards += 1
         column_of = {column: c for c, column in enumerate(columns)}
@@ -264,10 +260,26 @@ def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tens
     return ids.to(device), mask.to(device)
 
 
+def _logits(model: Any, columns: Ints, ids: Tensor, mask: Tensor, **positions: Tensor) -> Tensor:
+    """Logits of one pass at some columns of ``ids``; shape ``(rows, columns, vocabulary)``."""
+    wishes = {"logits_to_keep": _kept_rows(model, columns), "use_cache": False}
+    parameters = signature(_base(model).forward).parameters
+    if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        wishes = {name: value for name, value in wishes.items() if name in parameters}
+    logits: Tensor = model(input_ids=ids, attention_mask=mask, **positions, **wishes).logits
+    # Classes such as Whisper's take logits_to_keep among other keywords, and return the logits of every column.
+    return logits if logits.shape[1] == len(columns) else logits[:, columns.tolist()]
+
+
 def _kept_rows(model: Any, rows: Ints) -> Any:
     """``logits_to_keep``; as a list for a model on several devices, since its output layer may be on another one."""
     split = len(set((getattr(model, "hf_device_map", None) or {}).values())) > 1
     return rows.tolist() if split else torch.from_numpy(rows).to(_device(model))
+
+
+def _base(model: Any) -> Any:
+    """The model of transformers within a peft model; a plain model may carry adapters (and a peft_config) itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _vocabulary(model: Any) -> int:
@@ -309,8 +321,7 @@ def using(model: Any, implementation: str) -> Iterator[None]:
         NotImplementedError: if the model's class does not let its attention be exchanged.
     """
     # Set and restored at every pass: the caller may use the model, and its identity includes the implementation.
-    # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base = _base(model)
     if not base._can_set_attn_implementation():
         raise NotImplementedError(f"{type(base).__name__} does not use the attention interface")
     with ALONE:

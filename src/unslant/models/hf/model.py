@@ -13,24 +13,17 @@ import numpy as np
 import torch
 
 from unslant.arrays import Floats
-from unslant.errors import ModelError, QuestionError, first_line
-from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
-from unslant.models.hf import other_costs
-from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, plain_scores, train
+from unslant.errors import ModelError, QuestionError
+from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.hf import other_costs, sort_key
+from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
+from unslant.models.hf.self_check import MIN_BUDGET, out_of_memory, probe_after, random_probe, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
 from unslant.store import digest
 
-TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
-"""How far tree and plain log-probabilities may differ in the self-check, relative to the largest one if over 1."""
-INT8_TOLERANCE = 1e-1
-"""The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
-_CAUSAL = 1e-3
-"""How far the score of three tokens may differ from the sum of theirs, relative likewise, unless more is tolerated."""
-
-_MIN_BUDGET = 16
 _SCALE = 5.0  # least scale of label scores; the self-check's are of random tokens, which are far less probable
 _UNLIMITED = 1 << 30
 
@@ -81,13 +74,15 @@ class TransformersModel(ResumableModel):
         self.encoder = Encoder(tokenizer)
         self.limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
+        self._tree_reach = _UNLIMITED  # tokens of the longest prompts that the tree serves
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: Engine = PlainEngine(model, budget)
+        probe = random_probe(model, min(self.limit, self._rotary_switch, 64))
+        reason = why_not(model, name, probe, budget, tree=engine != "plain")
+        self._checked = max(item.longest for item in probe)
         if engine != "plain":
-            tree = TreeEngine(model, budget)
-            reason = self._why_not(tree)
             if not reason:
-                self._engine = tree
+                self._engine = TreeEngine(model, budget)
             elif engine == "tree":
                 raise ModelError(f"{name}: the prefix tree cannot serve this model ({reason}); use the plain engine")
             else:
@@ -155,7 +150,7 @@ class TransformersModel(ResumableModel):
         """
         now = dict(PlainEngine(self.model, 1).score(encoded, Cost()))
         apart = max(float(np.abs(now[i] - scores).max()) for i, scores in enumerate(known))
-        return bool(apart <= self._tolerance * max(_SCALE, *(float(np.abs(scores).max()) for scores in known)))
+        return bool(apart <= tolerance_of(self.model) * max(_SCALE, *(float(np.abs(scores).max()) for scores in known)))
 
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
         if encoded is None:
@@ -187,9 +182,45 @@ class TransformersModel(ResumableModel):
         if foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
-        yield self._engine, [i for i, item in enumerate(encoded) if item.longest <= self._rotary_switch]
+        started = time.perf_counter()
+        self._check_longer([item for item in encoded if item.longest <= self._rotary_switch])
+        self.cost.seconds += time.perf_counter() - started
+        lengths = np.array([item.longest for item in encoded])
+        switched, beyond = lengths > self._rotary_switch, lengths > self._tree_reach
+        yield self._engine, np.flatnonzero(~switched & ~beyond).tolist()
+        yield PlainEngine(self.model, self.token_budget), np.flatnonzero(~switched & beyond).tolist()
         # One at a time: LongRoPE's frequencies follow the longest prompt of a batch.
-        yield PlainEngine(self.model, 1), [i for i, item in enumerate(encoded) if item.longest > self._rotary_switch]
+        yield PlainEngine(self.model, 1), np.flatnonzero(switched).tolist()
+
+    def _check_longer(self, encoded: Sequence[Encoded]) -> None:
+        """Repeat the self-check on the longest prompt, and those that share most with it, if all before were shorter.
+
+        Some classes compute something else from some length on: they compress what is far away, or skip it.
+        """
+        longest = max((item.longest for item in encoded), default=0)
+        if longest <= self._checked:
+            return
+        ordered = sorted(encoded, key=lambda item: sort_key(item.context))
+        at = [item.longest for item in ordered].index(longest)
+        contexts = [ordered[i].context for i in (at - 1, at + 1, at) if 0 <= i < len(ordered)]
+        probe = probe_after(self.model, contexts, longest)
+        tree = isinstance(self._engine, TreeEngine) and self._tree_reach == _UNLIMITED
+        try:
+            reason = why_not(self.model, self.name, probe, self.token_budget, tree=tree)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            self._shrink(self._engine, error)
+            self._check_longer(encoded)
+            return
+        if reason:
+            self._tree_reach = self._checked
+            warnings.warn(
+                f"{self.name}: prompts of more than {self._checked} tokens are scored without the prefix tree, which "
+                f"is slower ({reason}); results are the same",
+                stacklevel=2,
+            )
+        self._checked = longest
 
     def _run(
         self,
@@ -233,7 +264,7 @@ class TransformersModel(ResumableModel):
                 warnings.warn(f"{self.name}: scored without the prefix tree from here on ({error})", stacklevel=2)
                 engine = self._engine = PlainEngine(self.model, engine.token_budget)
             except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
@@ -276,56 +307,14 @@ class TransformersModel(ResumableModel):
                 f"{self.name}: out of memory: split it across more GPUs, or give a smaller --dtype"
             ) from error
         budget = engine.token_budget // 2
-        if budget < _MIN_BUDGET:
+        if budget < MIN_BUDGET:
             raise ModelError(
-                f"{self.name}: out of memory even with {_MIN_BUDGET} tokens per batch; "
+                f"{self.name}: out of memory even with {MIN_BUDGET} tokens per batch; "
                 "use a smaller --dtype or another --device"
             ) from error
         engine.token_budget = budget
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-
-    def _why_not(self, tree: Engine) -> str:
-        """Why the tree cannot serve this model, or an empty string.
-
-        Raises:
-            ModelError: if no engine can, as a pass fails, or as the score of a token depends on the tokens after it.
-        """
-        probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
-        context, (*_, tokens) = probe[-1].context, probe[-1].candidates
-        steps = [Encoded(np.concatenate([context, tokens[:n]]), (tokens[n : n + 1],)) for n in range(len(tokens))]
-        try:
-            *plain, one, two, three = plain_scores(self.model, [*probe, *steps], tree.token_budget)
-        except Exception as error:  # code of all kinds of models runs here
-            if _out_of_memory(error):
-                raise
-            raise ModelError(f"{self.name}: a pass through the model fails: {first_line(error)}") from error
-        scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain))
-        if abs(plain[-1][-1] - (one + two + three)[0]) > max(self._tolerance, _CAUSAL) * scale:
-            raise ModelError(
-                f"{self.name}: its score of a token depends on the tokens after it, as in BERT; give a causal language "
-                "model, which reads from left to right"
-            )
-        # A small budget, so that the check also covers root paths handed from batch to batch.
-        scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4))
-        try:
-            packed = dict(scratch.score(probe, Cost()))
-        except NotImplementedError as error:
-            return str(error)
-        except Exception as error:  # the tree asks more of a model's code than most callers do: any kind can come
-            if isinstance(error, RuntimeError) and _out_of_memory(error):
-                raise
-            return f"{type(error).__name__}: {error}".split("\n")[0]
-        worst = max(float(np.abs(packed[i] - scores).max()) for i, scores in enumerate(plain))
-        # Turned round, so that a difference that is not a number fails too.
-        if not worst <= self._tolerance * scale:
-            return f"log-probabilities differ by {worst:.2g} from whole prompts"
-        return ""
-
-    @property
-    def _tolerance(self) -> float:
-        tolerance = TOLERANCE.get(self.dtype, 6e-2)
-        return max(tolerance, INT8_TOLERANCE) if getattr(self.model, "is_loaded_in_8bit", False) else tolerance
 
 
 def _packing(config: Any) -> str:
@@ -334,20 +323,6 @@ def _packing(config: Any) -> str:
     bits = 4 if fields.get("load_in_4bit") else 8 if fields.get("load_in_8bit") else fields.get("bits")
     method = getattr(fields.get("quant_method"), "value", fields.get("quant_method"))
     return f"{method}, {bits} bits" if bits else str(method)
-
-
-def _probe(vocabulary: int, longest: int) -> list[Encoded]:
-    """Random token sequences that branch early, late and often, for the self-check."""
-    rng = np.random.default_rng(0)
-
-    def draw(n: int) -> Ids:
-        return rng.integers(0, vocabulary, n).astype(np.int32)
-
-    start = draw(longest // 2)
-    branches = [np.concatenate([start[: longest // 3 + 3 * (i % 2)], draw(longest // 8)]) for i in range(3)]
-    contexts = [np.concatenate([branch, draw(longest // 8)]) for branch in branches for _ in range(3)]
-    contexts.append(draw(longest // 2))
-    return [Encoded(context, (draw(1), draw(1), draw(3))) for context in contexts]
 
 
 def _rotary_switch(config: Any) -> int:
@@ -362,9 +337,3 @@ def _context_limit(config: Any) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len")
     values = (getattr(config.get_text_config(), name, None) for name in names)
     return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
-    )
