@@ -31,7 +31,7 @@ main()
 NOT_NEEDED = (
     *("replies", "responses.importers", "presentations.interventions", "presentations.shots", "models.chat"),
     *("models.http", "studies.", "debiasing", "auditing.notes", "auditing.replies", "metrics.base_rate", "metrics.nvr"),
-    *("questions.answers", "questions.fields", "questions.formats", "questions.reshape"),
+    *("questions.answer", "questions.fields", "questions.formats", "questions.reshape"),
     *("metrics.catalogue", "metrics.shortcuts", "metrics.variance_components"),
 )
 """Beginnings of modules that an audit which scores labels does without."""

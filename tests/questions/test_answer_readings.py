@@ -73,6 +73,28 @@ def test_labels_are_no_reading_of_a_file_where_others_fit_more() -> None:
     assert [question.answers for question in found] == [{0}, {1}, {2}]
 
 
+@pytest.mark.parametrize(
+    ("options", "answer", "right"),
+    [
+        (["grass", "blood"], "BLOOD.", 1),
+        (["grass.", "blood."], "blood", 1),
+        (["the\u0301", "cafe\u0301"], "café", 1),
+        (["its", "it’s"], "it's", 1),
+        (["a &gt; b", "a &lt; b"], "a < b", 1),
+        (["CO", "Co"], "Co", 1),
+        (["1. grass", "2. blood"], "(2)", 1),
+    ],
+)
+def test_texts_that_differ_from_the_option_only_in_their_writing(options: list[str], answer: str, right: int) -> None:
+    assert load_questions(rows([answer], options), skip_bad=True)[0].answers == {right}
+
+
+def test_a_text_that_is_that_of_two_different_options_is_refused() -> None:
+    """Both cobalt and carbon monoxide counted as right."""
+    with pytest.raises(InputError, match=r"'co' is none of the 3 options"):
+        load_questions(rows(["co"], ["CO", "Co", "O2"]))
+
+
 def test_numbers_that_are_options() -> None:
     assert load_questions(rows([20, 10], [10, 20, 30]))[0].answers == {1}
     with pytest.raises(InputError, match=r"2 can be read as index and as text.*answer_kind=.index. or"):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unslant.errors import InputError
 from unslant.questions import load_questions
 from unslant.questions.numbering import split_options, strip_numbering
 
@@ -28,6 +29,22 @@ def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
         ("（A）red", "（B）green", "（C）blue"),
         ("A ) red", "B ) green", "C ) blue"),
         ("A.red", "(B)green", " C) blue"),
+        ("Ａ．red", "Ｂ．green", "Ｃ．blue"),
+        ("A - red", "B - green", "C - blue"),
+        ("①red", "②green", "③blue"),
+        ("⑴ red", "⑵ green", "⑶ blue"),
+        ("А. red", "Б. green", "В. blue"),
+        ("а) red", "б) green", "в) blue"),
+        ("Α. red", "Β. green", "Γ. blue"),
+        ("أ- red", "ب- green", "ج- blue"),
+        ("الف) red", "ب) green", "ج) blue"),
+        ("١. red", "٢. green", "٣. blue"),
+        ("א. red", "ב. green", "ג. blue"),
+        ("가. red", "나. green", "다. blue"),
+        ("ア．red", "イ．green", "ウ．blue"),
+        ("甲、red", "乙、green", "丙、blue"),
+        ("ก. red", "ข. green", "ค. blue"),
+        ("(क) red", "(ख) green", "(ग) blue"),
     ):
         with subtests.test(options=options):
             assert strip_numbering(options) == ("red", "green", "blue")
@@ -51,6 +68,10 @@ def test_everything_else_stays(subtests: pytest.Subtests) -> None:
         ("1", "2", "3"),
         ("1.", "2.", "3."),
         ("a cat", "b flat"),
+        ("a - b", "b - c", "c - d"),
+        ("1 - x", "2 - x", "3 - x"),
+        ("А.С. Пушкин", "Б.Л. Пастернак", "В.В. Маяковский"),
+        ("и так", "не так"),
     ):
         with subtests.test(options=options):
             assert strip_numbering(options) == options
@@ -74,6 +95,32 @@ def test_the_letters_of_the_options_name_the_answer_where_they_are_out_of_order(
         (read,) = load_questions([{**question, "answer": answer}])
         assert (read.options, read.answers) == (("No.1", "No.3", "No.2", "milk"), {place})
     assert load_questions([{**question, "answer": 1}])[0].answers == {1}
+
+
+@pytest.mark.parametrize(
+    "names", ["ＡＢＣＤ", "АБВГ", "ΑΒΓΔ", "أبجد", "אבגד", "가나다라", "アイウエ", "甲乙丙丁", "①②③④", "กขคง", "ⅠⅡⅢⅣ"]
+)
+@pytest.mark.parametrize("form", ["{}", "({})", "{}."])
+def test_answers_are_read_by_the_names_that_the_options_carry(names: str, form: str) -> None:
+    """The third letter of Cyrillic, В, is not B, whose place it would have had."""
+    rows = [
+        {
+            "question": f"Which is number {place}?",
+            "options": [f"{name}. {text}" for name, text in zip(names, ("grass", "blood", "sky", "milk"), strict=True)],
+            "answer": form.format(names[place]),
+        }
+        for place in (2, 3, 0, 1)
+    ]
+    read = load_questions(rows)
+    assert [question.answers for question in read] == [{2}, {3}, {0}, {1}]
+    assert {question.options for question in read} == {("grass", "blood", "sky", "milk")}
+
+
+def test_letters_of_two_scripts_in_one_file_are_refused() -> None:
+    options = ["А. grass", "Б. blood", "В. sky", "Г. milk"]
+    rows = [{"question": f"Which, {answer}?", "options": options, "answer": answer} for answer in "БГB"]  # a Latin B
+    with pytest.raises(InputError, match=r"item 3.*'B' is option 2 of 4 read as letters.*read as labels"):
+        load_questions(rows)
 
 
 @given(st.lists(st.text(), max_size=8))

@@ -1,16 +1,15 @@
-"""Which options are right: from an index, a letter, a label, the option text, or a list of those."""
+"""How the answers of a file are written, decided once for all of them, and which options are right by them."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError, for_the_caller
+from unslant.questions.answer_forms import FLAGS, LETTER, READERS, RawAnswer, are_flags, as_text, decimal, integer
 from unslant.questions.numbering import numbers_on
-from unslant.questions.records import BadRecord, is_missing, parse_list, whole_number
+from unslant.questions.records import BadRecord, is_missing, whole_number
 
 ENOUGH = 20
 """Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
@@ -22,146 +21,13 @@ WORDS = {
     "marked": "letters or numbers of options with their texts",
     "label": "labels",
 }
-_DIGITS = 18
-LETTER = re.compile(r"(?:(?:option|choice|opt)[ _]?)?[(\[]?([A-Za-z])[)\].:]?", re.IGNORECASE)
-_MARKED = re.compile(
-    r"(?:(?i:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?", re.S
-)
-_BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
-_SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
-_TOGETHER = re.compile("(?=[A-Z]{2})A?B?C?D?E?F?G?H?I?J?")
-
-
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
-    """An answer as written in the file, with the options that are needed to read it.
-
-    Attributes:
-        value: the file's value; see :func:`parse_answer`.
-        options: option texts as in the file.
-        shown: option texts as in the question (without numbering).
-        labels: label of each option, if the file has labels; else empty.
-        place: of the record, for messages.
-        marked: whether the options themselves say which are right; then ``value`` has their indices.
-    """
-
-    value: Any
-    options: tuple[str, ...]
-    shown: tuple[str, ...]
-    labels: tuple[str, ...]
-    place: str = ""
-    marked: bool = False
-
-    @property
-    def items(self) -> list[Any]:
-        """The single answers that are to be read; empty when no option is right, or the options say which are."""
-        if self.marked:
-            return []
-        value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
-        value = str(value) if isinstance(value, bool) else value
-        if isinstance(value, str) and value not in self.labels and not as_text(value, self, 0):
-            value = parse_answer(value)
-        return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
-
-
-FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the places of the right ones"
-
-
-def are_flags(items: Sequence[Any], n_options: int) -> bool:
-    """Whether numbers, also as texts, cannot be places: one occurs twice, as of flags 0 and 1, or they are 1 and 0 for
-    two options."""
-    read = (decimal(item) if isinstance(item, str) else integer(item) for item in items)
-    numbers = [number for number in read if number is not None]
-    return len(set(numbers)) < len(numbers) or (numbers == [1, 0] and n_options == 2)
-
-
-def parse_answer(text: str) -> Any:
-    """``[0, 2]``, ``A,C``, ``A and C``, ``AC``, ``A C`` or ``0;2`` written as text as a list; other texts as they are.
-
-    Full-width letters and commas, as in Chinese files, are the usual ones.
-    """
-    if (items := parse_list(text)) is not None:
-        return items
-    plain = unicodedata.normalize("NFKC", text).strip()
-    if _SEVERAL.fullmatch(plain):
-        return _BETWEEN.split(plain)
-    if _TOGETHER.fullmatch(plain.replace(" ", "")):
-        return list(plain.replace(" ", ""))
-    return plain if LETTER.fullmatch(plain) else text
+Item = tuple[Any, RawAnswer]
+"""A single answer, and the record's answer that it is part of."""
 
 
 def _short(item: Any) -> str:
     text = repr(item)
     return text if len(text) <= 60 else text[:56] + "...'"
-
-
-def integer(item: Any) -> int | None:
-    if isinstance(item, int):
-        return None if isinstance(item, bool) else item
-    return int(item) if isinstance(item, float) and item.is_integer() else None
-
-
-def decimal(text: str) -> int | None:
-    """A whole number written as text; None for any other text, and for numbers too long to be an index."""
-    text = text.strip()
-    return int(text) if len(text) <= _DIGITS and text.removeprefix("-").isdecimal() else None
-
-
-Item = tuple[Any, RawAnswer]
-"""A single answer, and the record's answer that it is part of."""
-
-
-def _as_label(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    folded = item.strip().casefold()
-    labels = [label.casefold() for label in answer.labels]
-    return (labels.index(folded),) if labels.count(folded) == 1 else ()
-
-
-def _place(index: int, answer: RawAnswer) -> tuple[int, ...]:
-    return (index,) if 0 <= index < len(answer.options) else ()
-
-
-def _as_index(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    number = decimal(item)
-    return () if number is None else _place(number - base, answer)
-
-
-def _as_letter(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    match = LETTER.fullmatch(item.strip())
-    return _place(ord(match[1].upper()) - ord("A"), answer) if match else ()
-
-
-def as_text(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    """All options with this text: identical options are right together."""
-    for texts in (answer.options, answer.shown):
-        if exact := tuple(i for i, text in enumerate(texts) if text == item):
-            return exact
-    folded = _folded(item)
-    return tuple(i for i, text in enumerate(answer.shown) if _folded(text) == folded)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    """ "option 2: text" (counted from 1), "B) text" or "(B) text"; nothing where the text is that of other options."""
-    match = _MARKED.fullmatch(item.strip())
-    if not match:
-        return ()
-    place = _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
-    text = (match["text"] or "").strip()
-    others = as_text(text, answer, base) if text else place
-    return place if not others or {*place} & {*others} else ()
-
-
-READERS: dict[str, Callable[[str, RawAnswer, int], tuple[int, ...]]] = {
-    "label": _as_label,
-    "index": _as_index,
-    "letter": _as_letter,
-    "text": as_text,
-    "marked": _as_marked,
-}
 
 
 def kind_of(texts: Sequence[Item], base: int | None, origin: str) -> tuple[str, str, list[str]]:
@@ -174,7 +40,7 @@ def kind_of(texts: Sequence[Item], base: int | None, origin: str) -> tuple[str, 
     if base is None:
         # Counted from 1, the last option's number is one more than 0-based reading allows.
         readings["index"] = [
-            places or _as_index(item, answer, 1)
+            places or READERS["index"](item, answer, 1)
             for places, (item, answer) in zip(readings["index"], texts, strict=True)
         ]
     fits = {kind: sum(map(bool, places)) for kind, places in readings.items()}
@@ -230,7 +96,7 @@ def numbers_kind(numbers: Sequence[Item], origin: str) -> str:
     if not all(as_texts):
         return "index"
     for base in (0, 1):
-        indices = [_as_index(str(integer(item)), answer, base) for item, answer in numbers]
+        indices = [READERS["index"](str(integer(item)), answer, base) for item, answer in numbers]
         if indices == as_texts:
             return "index" if base == 0 else "text"
         clash = next((n for n, one, two in zip(numbers, indices, as_texts, strict=True) if one != two), None)

@@ -9,8 +9,8 @@ from sys import intern
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.answers import RawAnswer
-from unslant.questions.numbering import is_scheme, shuffled_letters, split_options, strip_numbering, without_options
+from unslant.questions.answer_forms import RawAnswer
+from unslant.questions.numbering import is_scheme, names_on, split_options, strip_numbering, without_options
 from unslant.questions.pinned import find_pinned, pinned_in
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_written, text_of, usual_name
@@ -265,7 +265,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
-    labels = labels or _labels(row.value("labels"), len(options)) or shuffled_letters(options)
+    labels = labels or _labels(row.value("labels"), len(options)) or names_on(options)
     texts = strip_numbering(options) if strip else options
     if strip and not cut and (rest := without_options(stem, texts)) is not None:
         stem, cut = rest, True  # there, they would keep their order and letters

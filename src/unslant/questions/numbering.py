@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 
 from unslant.questions.question import ROMAN
 
+_NAME = r"[a-z]+|\d+|الف|[^\W\d_]"
 _PREFIX = re.compile(
-    r"\s*(?:(?:option|choice)\s+)?(?:[(\[（](?P<inside>[a-z]+|\d+)[)\]）][.:]?"
-    # "A.foo" is numbering, unlike "1.5 hours", "A.D." and "A、B".
-    r"|(?P<bare>[a-z]+|\d+)(?:\s?[)）]|、(?![a-z\d]\b)|[.:．：](?=\s|$)|(?<=[a-z])\s?[.:．：](?![a-z][.．])))\s*",
+    rf"\s*(?:(?:option|choice)\s+)?(?:[(\[（](?P<inside>{_NAME})[)\]）][.:]?|(?P<circled>[①-⒇㉠-㉭])[.)．]?"
+    # "A.foo" and "A - foo" are numbering, unlike "1.5 hours", "A.D.", "A、B" and "1 - x".
+    rf"|(?P<bare>{_NAME})(?:\s?[)）]|、(?![a-z\d]\b)|[.:．：](?=\s|$)"
+    r"|(?<=[^\W\d_])\s?[.:．：](?![^\W\d_][.．])|(?<=(?-i:[^\W\da-z_]))\s?[-–—]\s))\s*",
     re.IGNORECASE,
 )
 _FURTHER = re.compile(r"(?:(?<=\S)|[,、]\s*|and\s+)[(\[（]?([a-h]|\d+)[)\]）]", re.IGNORECASE)
@@ -31,13 +34,30 @@ _SCHEMES: tuple[Callable[[int], str], ...] = (
 )
 
 
+def plain_name(text: str) -> str:
+    """The name of an option in one form: "(B)", "Ｂ" and "b." as "b", "②" and "٢" as "2", "أ" and "الف" as "ا"."""
+    letters = unicodedata.normalize("NFKD", text.strip(" ()[].:（）．：")).casefold().strip("() ")
+    name = "".join(letter for letter in letters if not unicodedata.combining(letter) and letter != "ـ")
+    return str(int(name)) if name.isdecimal() and len(name) < 4 else "ا" if name == "الف" else name
+
+
+_ALPHABETS = [
+    [*map(plain_name, letters)]
+    for letters in (
+        "абвгдежзик αβγδεζηθικ אבגדהוזחטי ابجدهوزح ابتثجح 가나다라마바사아 ㄱㄴㄷㄹㅁㅂㅅㅇ アイウエオカキク "
+        "あいうえおかきく イロハニホヘト 甲乙丙丁戊己庚辛 一二三四五六七八 กขคงจฉชซ कखगघङ अबसद কখগঘঙ"
+    ).split()
+]
+"""First letters, or numerals, by which options are named in other scripts."""
+
+
 def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
     """The option texts without their numbering, if all of them are numbered in one running scheme.
 
-    Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ..., in either case, as ``A.``, ``A)``, ``A:``,
-    ``(A)`` or ``[A]``, alone or after "Option". Letters may be out of order, as (A), (C), (B), (D) where a page has two
-    columns. Double numbering ("0. 0. foo") is removed twice; "(A) (i) only" becomes "(i) only". Texts such as
-    "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
+    Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ... / letters of other scripts, in either case, as
+    ``A.``, ``A)``, ``A:``, ``A -``, ``(A)`` or ``[A]``, alone or after "Option", or circled. Letters may be out of
+    order, as (A), (C), (B), (D) where a page has two columns. Double numbering ("0. 0. foo") is removed twice; "(A) (i)
+    only" becomes "(i) only". Texts such as "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
     """
     starts = [0] * len(options)
     first, ends = names, _ = _numbering(options, starts)
@@ -97,10 +117,11 @@ def without_options(text: str, options: Sequence[str]) -> str | None:
     return before if _ASKED.fullmatch(after) else f"{before}\n{after}".strip()
 
 
-def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:
-    """The letters that the options carry, where these are out of order: the answer B is then the option "(B) ..."."""
+def names_on(options: Sequence[str]) -> tuple[str, ...]:
+    """The names that the options carry, where answers need them: letters out of order, of which B is then the option
+    "(B) ...", numerals, and letters of other scripts."""
     names = numbers_on(options)
-    return tuple(names) if _in_two_columns(names) else ()
+    return () if names[:1] in ([], ["a"], ["0"], ["1"]) and not _in_two_columns(names) else tuple(names)
 
 
 def numbers_on(options: Sequence[str]) -> list[str]:
@@ -118,7 +139,7 @@ def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], 
     matches = [match for text, start in zip(texts, starts, strict=True) if (match := _PREFIX.match(text, start))]
     if len(matches) < max(len(texts), 2) or all(match.end() == len(match.string) for match in matches):
         return [], []
-    names = [(match["inside"] or match["bare"]).lower() for match in matches]
+    names = [plain_name(match["inside"] or match["circled"] or match["bare"]) for match in matches]
     ends = [match.end() for match in matches]
     further = zip(names, map(_FURTHER.match, texts, ends), strict=True)
     if any(m and m[1].lower() != name and m[1].isdigit() == name.isdigit() for name, m in further):
@@ -128,5 +149,8 @@ def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], 
 
 
 def is_scheme(names: Sequence[str]) -> bool:
-    """Whether the names are those of a numbering: A, B, C, ... or 0, 1, 2, ... or 1, 2, 3, ... or I, II, III, ..."""
-    return [name.lower() for name in names] in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES)
+    """Whether the names are those of a numbering: A, B, C, ... or 0, 1, 2, ... or 1, 2, 3, ... or I, II, III, ..., or
+    the letters of another script."""
+    plain = [plain_name(name) for name in names]
+    usual = ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES)
+    return plain in usual or plain in (letters[: len(names)] for letters in _ALPHABETS)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
-from unslant.questions.answers import AnswerReader, RawAnswer
+from unslant.questions.answer_forms import RawAnswer
+from unslant.questions.answers import AnswerReader
 from unslant.questions.fields import RecordFields, find_fields
 from unslant.questions.loaders import Bad, check_arguments, columns_of, open_source, ready_made, sample
 from unslant.questions.numbering import strip_numbering

@@ -15,7 +15,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
-from unslant.questions.answers import FLAGS, READERS, RawAnswer, are_flags, as_text, integer
+from unslant.questions.answer_forms import FLAGS, READERS, RawAnswer, are_flags, as_text, integer
 from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written, whole_number
 from unslant.replies.extraction import extract_answer
