@@ -202,3 +202,47 @@ def test_flags_of_two_options_are_no_places(flags: object) -> None:
     with pytest.raises(InputError, match="is not a list of places; where it is 0 or 1 for each option"):
         load_questions([asked | {"answer": [0, 1]}, asked | {"answer": flags}])
     assert load_questions([asked | {"answer": [0, 1]}])[0].answers == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["option1", "option2", "option3", "option4"],
+        ["opa", "opb", "opc", "opd"],
+        ["ending0", "ending1", "ending2", "ending3"],
+        ["eins", "zwei", "drei", "vier"],
+    ],
+)
+def test_answers_that_are_names_of_columns(columns: list[str]) -> None:
+    table = [
+        {"question": f"Gas {i}?", **dict(zip(columns, OPTIONS, strict=True)), "answer": columns[i]} for i in (1, 3, 0)
+    ]
+    read = load_questions(table, fields={"options": ",".join(columns)})
+    assert [question.answers for question in read] == [{1}, {3}, {0}]
+
+
+@pytest.mark.parametrize(("answers", "first"), [([1, 2, 3], 0), (["2", "4", "1"], 1), ([1.0, 4.0, 2.0], 0)])
+def test_columns_numbered_from_1_say_where_answers_count_from(answers: list[Any], first: int) -> None:
+    """The answers 1, 2 and 3 were read as options 2, 3 and 4."""
+    table = [
+        {"question": f"Gas {i}?", **{f"option{k}": text for k, text in enumerate(OPTIONS, 1)}, "answer": answer}
+        for i, answer in enumerate(answers)
+    ]
+    read = load_questions(table)
+    assert read[0].answers == {first}
+    assert "counting from 1" in read.report.answers
+    from_0 = load_questions([*table, table[0] | {"question": "Gas?", "answer": 0}], skip_bad=4 in map(float, answers))
+    assert "counting from 0" in from_0.report.answers
+
+
+def test_two_numbered_columns_say_nothing_of_where_answers_count_from() -> None:
+    (piqa,) = load_questions([{"goal": "Open a jar.", "sol1": "Turn the lid.", "sol2": "Eat it.", "label": 1}])
+    assert piqa.answers == {1}
+
+
+@pytest.mark.parametrize("options", [["Yes", "No"], ["True", "False"], ["yes", "no"], [True, False]])
+def test_0_and_1_for_yes_and_no_are_in_doubt(options: list[Any]) -> None:
+    (doubt,) = [one for one in load_questions(rows([1, 0, 1], options)).report.doubts if "places" in one]
+    assert f"so that 1 is {str(options[1])!r}: add answer_kind=" in doubt
+    assert not load_questions(rows([1, 0, 1], options), answer_kind="index").report.doubts
+    assert not load_questions(rows([1, 0, 1], options[::-1])).report.doubts

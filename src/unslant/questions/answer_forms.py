@@ -16,7 +16,8 @@ _DIGITS = 18
 LETTER = re.compile(r"(?:(?:option|choice|opt)[ _]?)?[(\[]?([A-Za-z])[)\].:]?", re.IGNORECASE)
 _NUMBER = re.compile(r"[(\[]?(\d{1,3})[)\].:]?")
 _MARKED = re.compile(
-    r"(?:(?i:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?", re.S
+    r"(?:(?i:option|choice|answer)[\s_]+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?",
+    re.S,
 )
 _BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
 _SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
@@ -34,6 +35,7 @@ class RawAnswer:
         labels: label of each option, if the file has labels; else empty.
         place: of the record, for messages.
         marked: whether the options themselves say which are right; then ``value`` has their indices.
+        columns: the column of the options, or with commas between them of each.
     """
 
     value: Any
@@ -42,6 +44,7 @@ class RawAnswer:
     labels: tuple[str, ...]
     place: str = ""
     marked: bool = False
+    columns: str = ""
 
     @property
     def items(self) -> list[Any]:
@@ -131,7 +134,10 @@ def _folded(text: str) -> str:
 
 
 def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    """ "option 2: text" (counted from 1), "B) text" or "(B) text"; nothing where the text is that of other options."""
+    """ "option 2: text" (counted from 1), "B) text", "(B) text" or the name of an option's column; nothing where the
+    text is that of other options."""
+    if item in (columns := answer.columns.split(",")) and not item.isdecimal():
+        return _place(columns.index(item), answer)
     match = _MARKED.fullmatch(item.strip())
     if not match:
         return ()

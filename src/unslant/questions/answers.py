@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from unslant.questions.records import BadRecord, is_missing, whole_number
 ENOUGH = 20
 """Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
 
+_YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
 WORDS = {
     "index": "indices",
     "letter": "letters",
@@ -113,7 +115,8 @@ def outside(numbers: Sequence[tuple[int, RawAnswer]], base: int) -> int:
 def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     """The number of the first option, a note, and the doubt if the other number fits as well.
 
-    It is 1 if enough answers fit only that, or if all fit it and the options are labelled or numbered 1, 2, 3, ...
+    It is 1 if enough answers fit only that, or if all fit it and the options are labelled or numbered 1, 2, 3, ..., or
+    have three or more columns numbered so (of two, as in PIQA and COPA, answers usually count from 0).
     """
     numbers = [(number, answer) for number, answer in numbers if number >= 0]
     if not numbers:
@@ -121,7 +124,7 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     wrong = outside(numbers, 0), outside(numbers, 1)
     if len(numbers) >= ENOUGH and wrong[0] and not wrong[1]:
         return 1, "answers count from 1: none is 0, and some equal the number of options", ""
-    marks = ((list(answer.labels or numbers_on(answer.options)), len(answer.options)) for _, answer in numbers)
+    marks = ((_numbers(answer), len(answer.options)) for _, answer in numbers)
     base = int(not wrong[1] and all(names == [str(i + 1) for i in range(n)] for names, n in marks))
     other = 1 - base
     both = sum(1 <= number < len(answer.options) for number, answer in numbers)
@@ -134,6 +137,13 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
         f"from {other}, and would then be other options: add --answer-base={other}, or --answer-base={base} if not"
     )
     return base, "", doubt
+
+
+def _numbers(answer: RawAnswer) -> list[str]:
+    """The labels of the options, or the numbers before them or in the names of their columns."""
+    columns = answer.columns.split(",")
+    numbers = [re.sub(r"\D", "", column) for column in columns[: len(answer.options)]] if len(columns) > 2 else []
+    return list(answer.labels or numbers_on(answer.options) or numbers)
 
 
 KINDS = ("auto", *READERS)
@@ -189,6 +199,12 @@ class AnswerReader:
             indices += as_indices
             kinds.append((reading, why))
         first, note, doubt = base_of(indices) if base is None else (base, "", "")
+        yes = next((one.shown for _, one in indices if len(one.shown) == 2 and one.shown[0].casefold() in _YES), None)
+        if yes and kind == "auto" and base is None and {number for number, _ in indices} <= {0, 1}:
+            doubts.append(
+                f"answers 0 and 1 are read as places, so that 1 is {yes[1]!r}: add --answer-kind=index if that is so, "
+                f"or write the answers in words if 1 means {yes[0]!r}"
+            )
         off_by_one = base != 0 and outside(indices, 1 - first) < outside(indices, first)
         forms += [f"indices counting from {first}"] if indices else []
         forms += ["marks of the options"] if any(one.marked for one in answers) else []

@@ -52,7 +52,7 @@ _RELATIONS = {"cause": "What was the cause of this?", "effect": "What happened a
 """What COPA means by the word that it has for a question."""
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
-_NAME = re.compile(r"[\w.:/#-]*")
+_NAME, _BREAK = re.compile(r"[\w.:/#-]*"), re.compile(r"(?i)<br ?/?>")
 _SEEN = 500
 """Records whose keys are searched for columns, since optional ones may be absent from the first records."""
 
@@ -121,7 +121,7 @@ def find_fields(
         for field, others in find_columns(columns, {}, LAST_RESORT).items():
             free = [column for column in others if column not in names.values()]
             if field == "context":
-                free = [column for column in free if _is_passage(records, column, names["question"])]
+                free = [column for column in free if is_passage(records, column, names["question"])]
             if free and field not in mapping and not names[field]:
                 names[field] = free[0]
         if "options" not in mapping and not names["options"] and names["question"]:
@@ -150,7 +150,7 @@ def _filled(columns: Sequence[str], records: Sequence[Record]) -> str:
     return next(filled, next(iter(columns), ""))
 
 
-def _is_passage(records: Sequence[Record], column: str, question: str) -> bool:
+def is_passage(records: Sequence[Record], column: str, question: str) -> bool:
     """Whether most texts of a column are more than names or numbers, and do not repeat the question."""
     pairs = [(text_of(lookup(one.data, question)).strip(), text_of(lookup(one.data, column))) for one in records]
     pairs = [(stem, text) for stem, text in pairs if text.strip()]
@@ -284,7 +284,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     named = isinstance(authors, list) and len(authors) == len(options) and all(isinstance(one, str) for one in authors)
     return Draft(
         record,
-        RawAnswer(value, options, texts, labels, record.place, gold is not None),
+        RawAnswer(value, options, texts, labels, record.place, gold is not None, names["options"]),
         numbered=texts != options,
         cut=cut,
         padded=padded,
@@ -317,7 +317,7 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
         # Python joins the texts of ['a' 'b'], so that the array would become a list of one text.
         if _NUMPY.search(value):
             raise BadRecord("options as NumPy prints them", "is an array as NumPy prints it; " + _AS_JSON, "options")
-        lines = [line for line in value.splitlines() if line.strip()]
+        lines = [line for line in _BREAK.sub("\n", value).splitlines() if line.strip()]
         written = lines if strip_numbering(lines) != tuple(lines) else parse_written(value)
         if written is None and "|" not in value:
             if (parts := split_options(value)) and not parts[0]:

@@ -152,9 +152,10 @@ def read_source(
     need_answers: bool = True,
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
+    from unslant.questions.agreement import agreements, passage_note
     from unslant.questions.answers import AnswerReader, whole_numbers
-    from unslant.questions.fields import CHOICE_FIELDS, LAST_RESORT, draft, find_columns, find_fields
-    from unslant.questions.records import is_missing, usual_name
+    from unslant.questions.fields import CHOICE_FIELDS, draft, find_columns, find_fields
+    from unslant.questions.records import is_missing
     from unslant.questions.reshape import answers_apart, pairs_of, reshape, yes_or_no
 
     bad = Bad(skip)
@@ -168,12 +169,10 @@ def read_source(
         records, note = yes_or_no(records, names) or (records, note)
         names = find_fields(columns_of(records, source.origin), given, source.origin, records=records)
 
-    notes = [note]
+    notes = [note] if "context" in given else [note, passage_note(records, columns, names)]
     usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")
     if usual and usual != names["answer"]:
         notes.append(f"the column {usual!r} is empty, and {names['answer']!r} has the answers")
-    if "context" not in given and usual_name(names.get("context", "")) in LAST_RESORT["context"]:
-        notes.append(f"the column {names['context']!r} is read as a passage (--fields context= leaves it out)")
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
     strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.
@@ -203,23 +202,24 @@ def read_source(
     base = 0 if base is None and written else base
     reader = AnswerReader.for_file(answers, base, answer_kind, source.origin)
 
-    results = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
+    read = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
+    if need_answers and "answer" not in given:
+        read = bad.kept(agreements(columns, names, read))
     report = LoadReport(
         origin=source.origin,
         fields=names,
         answers=reader.how,
-        numbering_stripped=sum(numbered for _, numbered in results),
+        numbering_stripped=sum(item.numbered for _, item in read),
         notes=tuple(map(for_the_caller, filter(None, [*notes, reader.note]))),
         doubts=reader.doubts,
     )
-    return bad.whole(source.name, [question for question, _ in results], records, report), records
+    return bad.whole(source.name, [question for question, _ in read], records, report), records
 
 
-def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, bool]:
-    """The question, and whether its options were numbered."""
+def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, Draft]:
     question = Question(answers=reader.read(item.answer), **item.fields)
     bad.claim(question.id, item.record)
-    return question, item.numbered
+    return question, item
 
 
 def ready_made(source: Any, kind: type[AnyQuestion], name: str | None = None) -> QuestionSet[AnyQuestion] | None:
