@@ -6,14 +6,10 @@ import csv
 import io
 import json
 import re
-import zipfile
 from collections.abc import Collection, Iterable, Iterator
-from datetime import datetime, time
 from pathlib import Path
-from typing import Any
 
-from unslant.errors import InputError, first_line, shown
-from unslant.extras import needed
+from unslant.errors import InputError, shown
 from unslant.files import (
     MAX_BYTES,
     MAX_VALUES,
@@ -21,14 +17,15 @@ from unslant.files import (
     check_parquet,
     checked,
     decoded,
-    most_unpacked,
     opened_parquet,
     parse_json,
     read_bytes,
     read_parquet,
 )
 from unslant.questions.fields import CHOICE_FIELDS
+from unslant.questions.numbering import strip_numbering
 from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record, usual_name
+from unslant.questions.workbooks import Row, workbook_rows
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -46,22 +43,15 @@ SUFFIXES = {
 _ROWS = 16
 _OTHERS = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".zst", ".bz2", ".xz", ".7z", ".lz4"), "unpack it first"),
-    **dict.fromkeys((".xls", ".ods", ".xml", ".gift"), "save it as .xlsx or .csv, one question per row"),
+    **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or .csv, one question per row"),
+    **dict.fromkeys((".xml", ".gift"), "export it in Moodle's Aiken format as .txt, or save it as .csv"),
+    **dict.fromkeys((".arrow", ".feather", ".sqlite", ".db"), "save it as .parquet or .csv, one question per row"),
     **dict.fromkeys((".yaml", ".yml"), "save it as .json, a list of questions"),
 }
+_AIKEN = re.compile(r"ANSWER:\s*(.+)", re.IGNORECASE)
 _PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
 """First bytes of files that often have the wrong suffix."""
-_Row = tuple[int, list[str]]
-"""The number of a row (or its first line), and its cells."""
 SEPARATORS = ",;\t|"
-_ALWAYS_XML = 4 << 20
-"""Bytes of XML that any workbook may unpack to; XML takes far more time and memory to read than text."""
-_MOST_SHARED = 64 << 20
-_SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
-_PERCENT = re.compile(r"0(\.0+)?[ \\]?%")
-_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
-_MOST_ROWS = 1 << 20
-"""Rows that a sheet can have in Excel."""
 _MAX_CELL = 2**31 - 1
 _HEAD = 1 << 16
 """Characters in which the header must end."""
@@ -112,9 +102,9 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         records = _parquet(content, path)
     elif packed and kind != "xlsx":
         raise InputError.at(path, f"is {packed} with the suffix of another type; rename or unpack it")
-    elif kind == "jsonl":
+    elif kind == "jsonl" and not content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
         records = _jsonl(content, path)
-    elif kind == "json":
+    elif kind in ("json", "jsonl"):
         records = _json(content, path)
     else:
         unit, separator, rows = _numbered_rows(content, kind, path, columns)
@@ -194,8 +184,13 @@ def _wrong_json(error: json.JSONDecodeError) -> str:
     before = error.doc[: error.pos].rstrip()[-1:]
     comma = at in ("]", "}") and before == ","
     hint = "; JSON needs double quotes" if at == "'" else "; remove the comma before it" if comma else ""
-    if error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
-        hint = "; it ends in the middle: was the run that wrote it stopped, or the file cut off?"
+    if error.msg == "Extra data":
+        hint = "; remove the comma" if at == "," else "; write one record per line: jq -c . FILE > NEW.jsonl"
+    elif error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
+        hint = (
+            "; it ends in the middle: was the run that wrote it stopped, or the file cut off? "
+            "If it goes on in the next line: jq -c . FILE > NEW.jsonl"
+        )
     return f"not valid JSON: {error.msg} (column {error.colno}){hint}"
 
 
@@ -206,9 +201,10 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
             yield from _jsonl(content, path)
             return
-        other = "; .txt is read as JSON: save questions in another form as .csv, one per row"
-        reason = _wrong_json(error) + other * (_inner(path).suffix.lower() == ".txt")
-        raise InputError.at(path, reason, line=error.lineno) from None
+        if _inner(path).suffix.lower() == ".txt" and error.doc.lstrip()[:1] not in ("{", "["):
+            yield from _quiz(error.doc, path)
+            return
+        raise InputError.at(path, _wrong_json(error), line=error.lineno) from None
     except ValueError as error:
         raise InputError.at(path, f"not usable JSON: {error}") from None
     try:
@@ -217,6 +213,27 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         raise InputError.at(path, str(error)) from None
     for number, item in enumerate(items, 1):
         yield record_of(f"{shown(path)}, item {number}", item)
+
+
+def _quiz(text: str, path: Path) -> Iterator[Record]:
+    """The questions of a text in Moodle's Aiken form, or in LogiQA's: answer, passage, question and options."""
+    block: list[str] = []
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        block += [line.strip()] if line.strip() else []
+        if block and (not line.strip() or _AIKEN.match(block[-1])):
+            yield _quiz_record(f"{shown(path)}, line {number}", block)
+            block = []
+
+
+def _quiz_record(place: str, block: list[str]) -> Record:
+    rest = block[:-1] if (aiken := _AIKEN.match(block[-1])) else block
+    start = next((i for i, line in enumerate(rest) if line.startswith(("A.", "A)"))), len(rest))
+    (*about, stem), options = rest[:start] or [""], rest[start:]
+    if not options or strip_numbering(options) == tuple(options) or not (aiken or (about and len(about[0]) == 1)):
+        return Record(place, {}, "ends a question without options A., B., C. and a line such as ANSWER: B after them")
+    if aiken:
+        return Record(place, {"question": "\n".join([*about, stem]), "options": options, "answer": aiken[1]})
+    return Record(place, {"context": "\n".join(about[1:]), "question": stem, "options": options, "answer": about[0]})
 
 
 def _parquet(content: bytes, path: Path) -> Iterator[Record]:
@@ -235,10 +252,10 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
                 yield row_record(batch, i, f"{shown(path)}, row {row}", classes)
 
 
-def _numbered_rows(content: bytes, kind: str, path: Path, columns: Collection[str]) -> tuple[str, str, Iterable[_Row]]:
+def _numbered_rows(content: bytes, kind: str, path: Path, columns: Collection[str]) -> tuple[str, str, Iterable[Row]]:
     """What messages call a row of a CSV or Excel file, its separator, and its rows."""
     if kind == "xlsx":
-        title, rows = _workbook_rows(content, path, columns)
+        title, rows = workbook_rows(content, path, lambda row: bool(_column_names(row, columns)))
         return f"sheet {title!r}, row", "", rows
     text, first = decoded(content, path), 1
     if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # a line that sets the separator in Excel
@@ -263,7 +280,7 @@ def _separator(text: str, usual: str, columns: Collection[str]) -> str:
     return best
 
 
-def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[_Row]:
+def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[Row]:
     """Rows with the number of their first line; without ``path``, they end where the text is not valid CSV."""
     csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -278,76 +295,7 @@ def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 
             raise InputError.at(path, reason, line=start) from None
 
 
-def _workbook_rows(content: bytes, path: Path, columns: Collection[str]) -> tuple[str, list[_Row]]:
-    """The name and the rows of a workbook's only sheet with a recognised header, as in its CSV export."""
-    load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
-    try:
-        most = _checked_size(content)
-        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
-        sheets = dict(_sheets(book, most))
-    except Exception as error:  # a damaged workbook fails in the library in many ways
-        raise InputError.at(path, f"not an Excel workbook that can be read: {first_line(error)}") from None
-    full = {title: rows for title, rows in sheets.items() if rows}
-    if not full:
-        raise InputError.at(path, "the workbook is empty; it should hold one question per row")
-    fitting = [title for title, rows in full.items() if _column_names(rows[0][1], columns)]
-    if len(fitting) > 1:
-        raise InputError.at(path, f"the sheets {', '.join(map(repr, fitting))} all have questions; leave one of them")
-    title = fitting[0] if fitting else next(iter(full))
-    return title, full[title]
-
-
-def _checked_size(content: bytes) -> int:
-    """Bytes that the workbook may unpack to; ValueError if it unpacks to more, or has cells merged over rows."""
-    most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        sizes = [entry.file_size for entry in archive.infolist()]
-        if sum(sizes) > most:
-            raise ValueError("unpacks to more than can be read; split it")
-        parts = [archive.read(entry) for entry in archive.infolist()]
-    # A passage or subject in such cells would be that of the first row alone, and missing in silence from the others.
-    if area := next((area for part in parts for area, top, end in _MERGED.findall(part) if top != end), b""):
-        raise ValueError(f"the cells {area.decode()} are merged: unmerge them, and write the text into every row")
-    sheets = sum(len(_SHEET.findall(part)) for part in parts)
-    # Sheets may share one part of the archive, so in the worst case every sheet unpacks the largest part.
-    if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
-        raise ValueError("has too many sheets, or too large ones; keep only the one with the questions")
-    return most
-
-
-def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[_Row]]]:
-    """The name and the rows of each sheet; ``most`` characters may be in them, as one text may be in many cells."""
-    cells = characters = 0
-    for sheet in book.worksheets:
-        rows: list[_Row] = []
-        sheet.reset_dimensions()  # some programs write wrong dimensions, which would cut off rows
-        for number, row in enumerate(sheet.iter_rows(), 1):
-            if number > _MOST_ROWS:
-                raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
-            texts = [_cell(cell) for cell in row]
-            cells, characters = cells + len(row), characters + sum(map(len, texts))
-            if cells > MAX_VALUES or characters > most:
-                raise ValueError("its cells hold more than can be read; split it")
-            if any(map(str.strip, texts)):
-                rows.append((number, texts))
-        width = max((max(i for i, text in enumerate(texts) if text.strip()) + 1 for _, texts in rows), default=0)
-        yield sheet.title, [(number, (texts + [""] * width)[:width]) for number, texts in rows]
-
-
-def _cell(cell: Any) -> str:
-    value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, datetime) and value.time() == time():
-        value = value.date()  # Excel has dates only as times at midnight
-    if isinstance(value, int | float) and (percent := _PERCENT.search(cell.number_format)):
-        return f"{value:.{len(percent[1] or '.') - 1}%}"  # as the sheet shows it: 0.1 is 10%
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _under_header(rows: Iterable[_Row], unit: str, columns: Collection[str], separator: str) -> Iterator[Record]:
+def _under_header(rows: Iterable[Row], unit: str, columns: Collection[str], separator: str) -> Iterator[Record]:
     header: list[str] | None = None
     for number, row in rows:
         place = f"{unit} {number}"

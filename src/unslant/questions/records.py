@@ -185,7 +185,9 @@ def items_of(data: object) -> list[Any]:
         ValueError: saying so, if it holds no list of questions, or several.
     """
     if isinstance(data, list):
-        return data
+        return [
+            dict(zip(("context", "questions", "id"), item, strict=True)) if _is_dream(item) else item for item in data
+        ]
     if not isinstance(data, Mapping):
         raise ValueError(f"is {type_name(data)}; expected a list of questions, or an object that holds one")
     if "unslant" in data and "study" in data:
@@ -195,6 +197,11 @@ def items_of(data: object) -> list[Any]:
         if rows and _STEMS & set(data) and all(value.keys() == rows.keys() for value in data.values()):
             return [{key: value[row] for key, value in data.items()} for row in rows]  # by column, as pandas writes it
         return [value if "id" in value else {"id": key, **value} for key, value in data.items()]
+    rows = data.get("rows")
+    if isinstance(rows, list) and rows and all(isinstance(row, Mapping) and "row_idx" in row for row in rows):
+        if cut := next((row for row in rows if row.get("truncated_cells")), None):  # of the Hub's data set server
+            raise ValueError(f"row {cut['row_idx']} is cut off in {cut['truncated_cells']}; load the data set: hub:ID")
+        return [row.get("row") for row in rows]
     lists = {
         key: value for key, value in data.items() if isinstance(value, list) and value and isinstance(value[0], Mapping)
     }
@@ -218,6 +225,11 @@ def items_of(data: object) -> list[Any]:
             raise ValueError(f"its lists, {', '.join(map(repr, data))}, have different lengths")
         return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     return [data]
+
+
+def _is_dream(item: Any) -> bool:
+    """Whether this is a dialogue, its questions and its id, in a list, as the files of DREAM have it."""
+    return isinstance(item, list) and [type(part) for part in item] == [list, list, str]
 
 
 def _of_subject(name: str, items: list[Any]) -> bool:

@@ -140,7 +140,17 @@ def _list_of_questions(data: Mapping[str, Any]) -> str:
     names = {usual_name(column): column for column in data}
     if not names.keys().isdisjoint(CHOICE_FIELDS["question"]):
         return ""
-    for name in ("questions", "qas", "paragraphs", "paragraph", "passage"):
+    for name in (
+        "questions",
+        "qas",
+        "paragraphs",
+        "paragraph",
+        "passage",
+        "passages",
+        "sections",
+        "chapters",
+        "articles",
+    ):
         value = data.get(names.get(name, ""))
         parts = value if isinstance(value, list) else [value]
         nested = any(isinstance(part, Mapping) and _list_of_questions(part) for part in parts)
@@ -175,6 +185,11 @@ def _questions_about(record: Record) -> list[Record]:
         place = f"{record.place}, question {number + 1}"
         if isinstance(question, Mapping):
             id = {} if group is None else {"id": f"{group}/{question.get('idx', number)}"}
+            twice = [name for name in question if question[name] != data.get(name, question[name])]
+            if passages := [name for name in twice if usual_name(name) in CHOICE_FIELDS["context"]]:
+                reason = f"has {passages[0]!r} in its list of questions, and another one before it; join or rename them"
+                parts.append(Record(place, {}, reason))
+                continue
             question = {**data, **id, **question}
         parts += _questions_about(record_of(place, question))
     return parts
