@@ -333,3 +333,73 @@ def test_real_judges(shared_data: Path) -> None:
             for row in table.rows()
         )  # fmt: skip
         assert seen == counts
+
+
+PROMPT = (
+    "<|User Prompt|>\nWhy?\n\n<|The Start of Assistant A's Answer|>\n{}\n<|The End of Assistant A's Answer|>\n\n"
+    "<|The Start of Assistant B's Answer|>\n{}\n<|The End of Assistant B's Answer|>"
+)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_arena_hard_shows_the_baseline_first_in_the_first_game(tmp_path: Path, version: int) -> None:
+    def game(score: str | None, *answers: str) -> dict[str, Any]:
+        prompt, reply = PROMPT.format(*answers), f"[[{score}]]"
+        if version == 1:
+            return {"user_prompt": prompt, "judgment": reply, "score": score}
+        return {"prompt": [{"role": "user", "content": prompt}], "judgment": {"answer": reply}, "score": score}
+
+    games = [game("A>B", "one", "two"), game("B>>A", "two", "one")]
+    record = {"question_id": "q1", "model": "amber", "judge": "gpt-4", "games": games}
+    undecided = record | {"question_id": "q2", "games": [games[0], game(None, "two", "one")]}
+    (table,) = logged(tmp_path / "amber.jsonl", [record, undecided])
+    assert table.run.model == "gpt-4"
+    assert chosen(table) == [((0, 1), {0}), ((1, 0), {0}), ((0, 1), {0}), ((1, 0), None)]
+    assert table.questions[0].options == ("one", "two")
+    assert table.questions[0].authors == ("baseline", "amber")
+
+
+def test_one_hot_votes_say_nothing_of_places(tmp_path: Path) -> None:
+    vote = {"id": 1, "model_a": "amber", "model_b": "birch", "prompt": '["Why?", "And then?"]',
+            "response_a": '["x", "y"]', "response_b": '["z", null]',
+            "winner_model_a": 0, "winner_model_b": 1, "winner_tie": 0}  # fmt: skip
+    tie = vote | {"id": 2, "winner_model_b": 0, "winner_tie": 1}
+    (table,) = logged(tmp_path / "train.jsonl", [vote, tie, vote | {"id": 3, "winner_model_b": 0}])
+    assert chosen(table) == [((0, 1), {1}), ((0, 1), {0, 1}), ((0, 1), None)]
+    assert (table.questions[0].stem, table.questions[0].options) == ("Why?\n\nAnd then?", ("x\n\ny", "z\n\n"))
+    with pytest.raises(InputError, match="marks A and B; one of them won"):
+        logged(tmp_path / "train.jsonl", [vote | {"winner_model_a": 1}])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"verdict": "A", "winner": "B"}, r"'verdict' and 'winner' differ: 'A' and 'B'.*\"decision\": \"verdict\""),
+        ({"decision": "A", "label": "A", "gold": "tie"}, "'label' and 'gold' differ"),
+        ({"decision": "A", "order": "AB", "swapped": True}, "'order' and 'swapped' differ: 'AB' and True"),
+        ({"decision": "B", "scores": [9, 1]}, "prefer another answer than 'B', a place as shown"),
+        ({"decision": "A", "scores": [9, 1], "order": "BA"}, "prefer another answer than 'A', a place as shown"),
+    ],
+)
+def test_columns_that_contradict_each_other(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    """The first of each two was read, and the other ignored in silence."""
+    pair = {"question": "Why?", "response_A": "one", "response_B": "two"}
+    with pytest.raises(InputError, match=message):
+        logged(tmp_path / "log.jsonl", [pair | columns])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"verdict": "[[A]]", "winner": "A"},
+        {"decision": "A", "preference": 0.8},
+        {"decision": "A", "scores": [9, 1], "order": "AB"},
+        {"decision": "B", "scores": [9, 1], "order": "BA"},
+        {"decision": "A", "scores": [5, 5]},
+        {"decision": "A", "label": "A>B", "gold": "A", "order": "AB", "swapped": False},
+    ],
+)
+def test_columns_that_say_the_same(tmp_path: Path, columns: dict[str, Any]) -> None:
+    pair = {"question": "Why?", "response_A": "one", "response_B": "two"}
+    (table,) = logged(tmp_path / "log.jsonl", [pair | columns])
+    assert chosen(table)[0][1] == ({0, 1} if columns.get("scores") == [5, 5] else {0})

@@ -1,25 +1,24 @@
 """Judgements: which of two answers (or of several) a judge prefers, for ``unslant study judge``.
 
 A table has columns of :data:`FIELDS`, or others by ``--fields FIELD=COLUMN``. Records of other formats
-(``_FORMATS``, in words in ``docs/judge.md``) are converted to rows of such a table first, so that there is one reader.
+(:mod:`~unslant.responses.importers.judgment_formats`) are converted to rows of such a table first, so that there is one
+reader.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Mapping
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
-from unslant.questions.records import BadRecord, Record, is_missing, parse_list, values_in, whole_number
+from unslant.questions.records import BadRecord, Record, parse_list, values_in, whole_number
 from unslant.replies import extract_preference
+from unslant.responses.importers.judgment_formats import FORMATS, JudgmentRow, is_conversation, joined_id, text_said
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer
 
@@ -45,130 +44,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Field -> its usual column names. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
 answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
-_Row = Mapping[str, Any]
-"""Values by field. Rows of known formats may have ``preferred``, the decision by answers of the file."""
 _LETTERS = ALPHABETS["A"]
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
-_MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
-_USER_QUESTION = re.compile(
-    r"(?:\[User Question\]|<\|User Prompt\|>|### User:)\n(.*?)\n\n(?:[\[<|]+The Start of|### Assistant)", re.DOTALL
-)
-_SAID = re.compile(r"### Assistant [AB]:\n(.*?)(?=\n\n### User:|\n?\Z)", re.DOTALL)
-"""Of a conversation of several turns, without what the user asks."""
-_PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
-
-
-def _judge_bench(data: _Row) -> Iterator[_Row]:
-    judgments = data["judgments"]
-    if not 1 <= len(judgments) <= 2:
-        raise BadRecord("judgments", f"holds {len(judgments)}; one, or two (the second swapped)", "judgments")
-    judge = next((one["judgment"]["judge_model"] for one in judgments if one and "judge_model" in one["judgment"]), "")
-    about = {key: data.get(key) for key in ("question", "response_A", "response_B", "label")}
-    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": judge}
-    for order, one in zip(("AB", "BA"), judgments, strict=False):
-        if not one:
-            yield about | {"order": order}
-            continue
-        scores = one["judgment"].get("scores", "")
-        reply = one["judgment"].get("response") or (scores if isinstance(scores, str) else json.dumps(scores))
-        yield about | {"order": order, "decision": one["decision"], "reply": reply}
-
-
-def _mt_bench(data: _Row) -> Iterator[_Row]:
-    prompt = str(data.get("g1_user_prompt") or "")
-    texts = [re.search(_MADE_OF.format(letter), prompt, re.DOTALL) for letter in "AB"]
-    question = _USER_QUESTION.search(prompt)
-    for order, game in (("AB", "g1"), ("BA", "g2")):
-        yield {
-            "judge": data["judge"][0] if isinstance(data["judge"], list) else data["judge"],  # with its prompt
-            "id": _joined(data, "question_id", "turn", "model_1", "model_2"),
-            "question": question[1] if question else f"question {data['question_id']}",
-            "responses": ["\n\n".join(_SAID.findall(match[1])) or match[1] if match else "" for match in texts],
-            "systems": [data["model_1"], data["model_2"]],
-            "preferred": str(data[f"{game}_winner"]).replace("model_", ""),
-            "order": order,
-            "reply": data.get(f"{game}_judgment"),
-            "subject": data.get("category"),
-        }
-
-
-def _votes(data: _Row) -> Iterator[_Row]:
-    judge = str(data.get("judge") or data.get("judge_id") or "")
-    # A vote on the first turn of MT-Bench has both turns in its conversations.
-    messages = 2 * int(data["turn"]) if data.get("turn") else None
-    talks = [talk[:messages] if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
-    asked = [turn for turn in talks[0] if turn["role"] == "user"] if _is_conversation(talks[0]) else []
-    key = "question_id" if "question_id" in data else "id"
-    yield {
-        "judge": "people" if _PERSON.fullmatch(judge) else judge,
-        "id": _joined(data, key, "turn", "model_a", "model_b"),
-        "question": _text(asked[:1], "user") or data[key],
-        "responses": [_text(talk or None) for talk in talks],
-        "systems": [data["model_a"], data["model_b"]],
-        "preferred": str(data["winner"]).replace("model_", ""),
-    }
-
-
-def _alpaca(data: _Row) -> Iterator[_Row]:
-    value = None if is_missing(data["preference"]) else float(data["preference"])
-    if value is not None and not (value == 0 or 1 <= value <= 2):
-        raise BadRecord("no verdict", f"{value:g} is not a number from 1 to 2, or null", "preference")
-    yield {
-        "judge": data.get("annotator"),
-        "question": _with_input(data),
-        "responses": [data["output_1"], data["output_2"]],
-        "systems": [data[key] for key in ("generator_1", "generator_2") if data.get(key)],
-        "preferred": None if value is None else "tie" if value in (0, 1.5) else "AB"[value > 1.5],
-        "subject": data.get("dataset"),
-    }
-
-
-def _llm_bar(data: _Row) -> Iterator[_Row]:
-    about = {"question": data["input"], "responses": [data["output_1"], data["output_2"]], "label": data["label"]}
-    verdicts = data["results"][-1]  # of a judge that decides again where its verdicts differ, the last
-    if "swap = False" not in verdicts:
-        raise BadRecord("no verdict", "rates each answer alone; give a table with both ratings as scores", "results")
-    for order, swapped in (("AB", False), ("BA", True)):
-        one = verdicts[f"swap = {swapped}"]
-        yield about | {"order": order, "preferred": one["winner"], "reply": one["completion"][0]}
-
-
-def _panda_lm(data: _Row) -> Iterator[_Row]:
-    about = {"id": data["idx"], "question": _with_input(data), "responses": [data["response1"], data["response2"]]}
-    for judge in ("annotator1", "annotator2", "annotator3"):
-        preferred = "tie" if data[judge] == 0 else data[judge]
-        yield about | {"systems": data["cmp_key"].split("_"), "judge": judge, "preferred": preferred}
-
-
-def _reward_bench(data: _Row) -> Iterator[_Row]:
-    if isinstance(data["rejected"], list) and not _is_conversation(data["rejected"]):
-        raise BadRecord("no verdict", "does not say which of several answers won; give scores, one for each", "results")
-    preferred = {1: "A", 0.5: "tie", 0: "B"}[data["results"]]
-    about = {key: data.get(key) for key in ("id", "chosen", "rejected")} | {"subject": data.get("subset")}
-    yield about | {"judge": data.get("model"), "question": data["prompt"], "preferred": preferred}
-
-
-def _with_input(data: _Row) -> str:
-    """An instruction, with its input where it has one."""
-    return "\n\n".join(str(data[key]) for key in ("instruction", "input") if not is_missing(data.get(key)))
-
-
-def _joined(data: _Row, *keys: str) -> str:
-    return "/".join(str(data[key]) for key in keys if key in data)
-
-
-def _is_conversation(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
-    """Whether a value is a list of messages, with roles and contents."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) and "role" in one for one in value)
-
-
-def _text(value: object, role: str = "assistant") -> str:
-    """A text, or what one side says in a conversation; empty for null."""
-    if not _is_conversation(value):
-        return "" if value is None else str(value)
-    contents = [turn["content"] for turn in value if turn["role"] == role]
-    parts = [content if isinstance(content, list) else [{"text": content}] for content in contents]
-    return "\n\n".join(str(part.get("text") or "") for one in parts for part in one)
 
 
 def _digest(*texts: object) -> str:
@@ -179,9 +56,18 @@ def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
     """Field (see :data:`FIELDS`) -> the column of a record that holds it.
 
     Raises:
-        BadRecord: naming the first field that is missing.
+        BadRecord: naming the first field that is missing, or has different values in two columns.
     """
-    columns = {key: names[0] if names else "" for key, names in find_columns(record.data, fields, FIELDS).items()}
+    all_columns = find_columns(record.data, fields, FIELDS)
+    columns = {key: names[0] if names else "" for key, names in all_columns.items()}
+    for key in ("label", "decision", "order"):
+        said = {name: says for name in all_columns[key] if (says := _said(key, record.data[name]))}
+        if other := next((name for name, says in said.items() if says != said.get(columns[key], says)), ""):
+            reason = (
+                f"the columns {columns[key]!r} and {other!r} differ: {record.data[columns[key]]!r} and "
+                f"{record.data[other]!r}; choose one: --fields {key}={columns[key]}"
+            )
+            raise BadRecord("columns that differ", reason, key)
     answers = ("responses",) if columns["responses"] else ("response_A", "response_B")
     for key in ("question", *(("chosen", "rejected") if columns["chosen"] else answers)):
         # An empty text is an answer; where there is a column for it, a system gave it.
@@ -191,7 +77,15 @@ def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
     return {key: name for key, name in columns.items() if name}
 
 
-def pair_of(row: _Row) -> Question:
+def _said(field: str, value: object) -> tuple[object, ...] | None:
+    """A verdict or an order as a tuple, to compare columns with; None if the value is none by itself."""
+    if field == "order":
+        return _ORDERS.get(str(value).lower().removesuffix(".0"))
+    read = extract_preference(str(value))
+    return tuple(read.labels) if read.status == "ok" else None
+
+
+def pair_of(row: JudgmentRow) -> Question:
     """The answers that a row compares, as the options of a question; those that its label prefers are right.
 
     They are ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a list.
@@ -201,7 +95,7 @@ def pair_of(row: _Row) -> Question:
     """
     if "chosen" in row:
         both = row["chosen"], row["rejected"]
-        sides = [one if isinstance(one, list) and not _is_conversation(one) else [one] for one in both]
+        sides = [one if isinstance(one, list) and not is_conversation(one) else [one] for one in both]
         texts, right = [*sides[0], *sides[1]], frozenset(range(len(sides[0])))
     else:
         texts = row["responses"] if "responses" in row else [row["response_A"], row["response_B"]]
@@ -209,7 +103,7 @@ def pair_of(row: _Row) -> Question:
             raise BadRecord("no list", "is not a list of answers", "responses")
         right = _answers(row.get("label"), len(texts), "label") or frozenset()
     systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
-    stem, options = _text(row["question"], "user"), tuple(map(_text, texts))
+    stem, options = text_said(row["question"], "user"), tuple(map(text_said, texts))
     name = _digest(stem, *options) if row.get("id") in (None, "") else str(row["id"])
     subject, authors = str(row.get("subject") or ""), tuple(map(str, systems))
     try:
@@ -285,7 +179,7 @@ def _decided(decision: object, pair: Question, at_place: tuple[int, ...], column
     return next(iter(readings))
 
 
-def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
+def _page(row: JudgmentRow, place: str, columns: Mapping[str, str]) -> Logged:
     """One verdict of one judge, as a page whose options are the answers; ``columns`` name the fields in errors."""
     pair = pair_of(row)
     n, reply = len(pair.options), row.get("reply")
@@ -298,6 +192,13 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
         )
     if row.get("scores") is not None:
         preferred = _best(row["scores"], n, columns["scores"])
+        decided = _decided(row["decision"], pair, at_place, columns) if "decision" in row else frozenset()
+        if len(preferred) == len(decided) == 1 and preferred != decided:
+            reason = (
+                f"{row['scores']!r}, one for each answer in the order of the file, prefer another answer than "
+                f"{row['decision']!r}, a place as shown; leave one out: --fields scores= or --fields decision="
+            )
+            raise BadRecord("scores and decision differ", reason, columns["scores"])
     elif "preferred" in row:
         preferred = _answers(row["preferred"], n, "winner")
     elif "decision" in row:
@@ -327,15 +228,6 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     )
 
 
-_FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
-    "JudgeBench": (frozenset({"judgments", "response_A", "response_B"}), _judge_bench),
-    "MT-Bench": (frozenset({"model_1", "model_2", "g1_winner", "g2_winner"}), _mt_bench),
-    "MT-Bench votes": (frozenset({"model_a", "model_b", "winner"}), _votes),
-    "AlpacaEval": (frozenset({"instruction", "output_1", "output_2", "preference"}), _alpaca),
-    "LLMBar": (frozenset({"input", "output_1", "output_2", "label", "results"}), _llm_bar),
-    "RewardBench": (frozenset({"prompt", "chosen", "rejected", "results"}), _reward_bench),
-    "PandaLM": (frozenset({"idx", "cmp_key", "response1", "response2", "annotator1"}), _panda_lm),
-}
 _TABLE = "a table of judgements"
 _UNDECIDED = "a table of answers without verdicts"
 _NAME_IT = "name it: --fields decision=COLUMN, or reply=COLUMN, or scores=COLUMN,COLUMN"
@@ -351,7 +243,7 @@ def _format(head: Head) -> str:
         return _TABLE
     # Data sets of pairs, in JSON or Parquet, may be in a folder of logs.
     pairs = _UNDECIDED * ({"response_A", "response_B"} <= fields and head.kind not in ("json", "jsonl", "parquet"))
-    return next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), pairs)
+    return next((name for name, (needed, _) in FORMATS.items() if needed <= head.names and not head.fields), pairs)
 
 
 def check_fields(fields: Mapping[str, str], of: str) -> None:
@@ -371,12 +263,12 @@ def read(head: Head) -> list[Log]:
     for record in head.rows([*head.fields.values(), *head.names]):
         try:
             with understood(record.place, f"judgement ({name})"):
-                columns = {} if name in _FORMATS else columns_of(record, head.fields)
+                columns = {} if name in FORMATS else columns_of(record, head.fields)
                 table_row = values_in(record, columns)
                 if columns.get("id") == "question_id":  # shared by the pairs of all systems that answered it
                     systems = (columns.get(key, "") for key in ("system_A", "system_B"))
-                    table_row["id"] = _joined(record.data, "question_id", *systems)
-                for row in _FORMATS[name][1](record.data) if name in _FORMATS else [table_row]:
+                    table_row["id"] = joined_id(record.data, "question_id", *systems)
+                for row in FORMATS[name][1](record.data) if name in FORMATS else [table_row]:
                     by_judge[str(row.get("judge") or "")].append(_page(row, record.place, columns))
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
@@ -393,7 +285,7 @@ def read(head: Head) -> list[Log]:
 
 
 IMPORTER = Importer(
-    f"judgements ({', '.join(_FORMATS)}, or a table with response_A, response_B and decision or reply)",
+    f"judgements ({', '.join(FORMATS)}, or a table with response_A, response_B and decision or reply)",
     lambda head: bool(_format(head)),
     read,
 )
