@@ -87,3 +87,35 @@ def test_two_columns_with_passages_are_refused_unless_they_say_the_same() -> Non
     assert load_questions(rows(answer=RIGHT, **same))[0].context == passages["context"][0]
     names = {"context": passages["context"], "story": ["story_17"] * 4}
     assert load_questions(rows(answer=RIGHT, **names))[0].context == passages["context"][0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"choices": OPTIONS[::-1]},
+        dict(zip("ABCD", OPTIONS[::-1], strict=True)),
+        {"candidates": "|".join(OPTIONS[::-1])},
+    ],
+)
+def test_two_lists_of_the_options_in_different_orders(other: dict[str, Any]) -> None:
+    asked = {"question": "Which is red?", "options": OPTIONS, "answer": "B"}
+    with pytest.raises(
+        InputError, match=r"item 1, field \"options\": the columns .* list the options in different order"
+    ):
+        load_questions([asked | other])
+    (first,) = load_questions([asked | other], fields={"options": "options"})
+    (second,) = load_questions([asked | other], fields={"options": ",".join(other)})
+    assert (first.options[1], second.options[1]) == ("blood", "sky")
+    (by_text,) = load_questions([asked | other | {"answer": "blood"}])
+    assert by_text.answers == {1}
+    same = {key: OPTIONS if isinstance(value, list) else value for key, value in other.items()}
+    assert same == other or load_questions([asked | same])[0].answers == {1}
+
+
+@pytest.mark.parametrize("answers", [[True, False], ["Yes", "No"], ["yes", "no"]])
+def test_1_and_0_beside_yes_and_no_agree(answers: list[Any]) -> None:
+    asked = [{"question": f"Is it {a}?", "passage": "It may be so.", "answer": a} for a in answers]
+    agreeing = [one | {"label": 1 - i} for i, one in enumerate(asked)]
+    assert [question.answers for question in load_questions(agreeing)] == [{0}, {1}]
+    with pytest.raises(InputError, match="'label' says option 2"):
+        load_questions([*agreeing, asked[0] | {"question": "Is it?", "label": 0}])

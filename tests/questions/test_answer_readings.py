@@ -246,3 +246,23 @@ def test_0_and_1_for_yes_and_no_are_in_doubt(options: list[Any]) -> None:
     assert f"so that 1 is {str(options[1])!r}: add answer_kind=" in doubt
     assert not load_questions(rows([1, 0, 1], options), answer_kind="index").report.doubts
     assert not load_questions(rows([1, 0, 1], options[::-1])).report.doubts
+
+
+@pytest.mark.parametrize("ids", [[11, 12, 13, 14], [3, 2, 1, 0], [2, 1, 4, 3]])
+def test_numbers_that_are_ids_of_the_options_are_labels(ids: list[int]) -> None:
+    """The id 2 of the first option was read as the third place, and 12 refused."""
+    choices = [{"id": name, "text": text} for name, text in zip(ids, OPTIONS, strict=True)]
+    read = load_questions([{"question": f"Gas {i}?", "choices": choices, "answer": ids[i]} for i in (1, 3, 0)])
+    assert [question.answers for question in read] == [{1}, {3}, {0}]
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\u200f", "\ufeff", "\u00a0"])
+def test_marks_that_nobody_sees_are_not_part_of_an_answer(mark: str) -> None:
+    assert load_questions(rows([f"{mark}B"]))[0].answers == {1}
+    assert load_questions(rows([f"neon{mark}"]))[0].answers == {2}
+
+
+@pytest.mark.parametrize("marks", [("false", "true"), ("False", "True"), ("incorrect", "correct"), (False, True)])
+def test_marks_of_options_in_words(marks: tuple[Any, Any]) -> None:
+    options = [{"text": text, "is_correct": marks[text == "neon"]} for text in OPTIONS]
+    assert load_questions([{"question": "Gas?", "options": options}])[0].answers == {2}

@@ -7,8 +7,18 @@ from dataclasses import replace
 from functools import partial
 
 from unslant.errors import InputError
-from unslant.questions.answer_forms import READERS, RawAnswer, integer
-from unslant.questions.fields import CHOICE_FIELDS, LAST_RESORT, Draft, find_columns, is_passage, lookup
+from unslant.questions.answer_forms import READERS, YES, RawAnswer, as_text, integer
+from unslant.questions.fields import (
+    CHOICE_FIELDS,
+    LAST_RESORT,
+    Draft,
+    find_columns,
+    is_passage,
+    lookup,
+    option_columns,
+    options_in,
+)
+from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record, is_missing, text_of, usual_name
 
@@ -43,41 +53,78 @@ def passage_note(records: Sequence[Record], columns: Sequence[str], names: Mappi
 
 
 def agreements(
-    columns: Sequence[str], names: Mapping[str, str], read: Sequence[_Read]
+    columns: Sequence[str], names: Mapping[str, str], given: Mapping[str, str], read: Sequence[_Read]
 ) -> Iterator[tuple[Record, Callable[[], _Read]]]:
-    """The questions, each in a call that raises BadRecord if further columns with usual names of answers name others.
+    """The questions, each in a call that raises BadRecord if further columns with usual names contradict its answer.
 
-    Such a column is read in the way that fits most of its values, and of those ways in the one that agrees most often
-    with the answers. A column of which less than half can be read, as of difficulties or explanations, is left out.
+    Another column of answers is read in the way that fits most of its values, and of those ways in the one that agrees
+    most often with the answers. A column of which less than half can be read, as of difficulties or explanations, is
+    left out. Another list of the same options may not have them in another order if the answer is a place.
 
     Args:
         names: field -> column, of the columns that are read.
+        given: the same, of those that the user or a recipe chose; there, nothing is compared.
     """
     rights = [question.answers for question, _ in read]
     used = {part for field, name in names.items() if field != "answer" for part in name.split(",")}
     others: list[dict[str, frozenset[int]]] = [{} for _ in read]
-    for column in find_columns(columns, {}, _ANSWERS)["answer"]:
+    for column in find_columns(columns if "answer" not in given else (), {}, _ANSWERS)["answer"]:
         if column in used or (column == names.get("answer") and not all(draft.answer.marked for _, draft in read)):
             continue
         raw = [replace(draft.answer, value=lookup(draft.record.data, column), marked=False) for _, draft in read]
-        ways = [[_options_named(one, kind, base) for one in raw] for kind in READERS for base in (0, 1)]
+        ways = [[_options_named(one, kind, base) for one in raw] for kind in _READERS for base in (0, 1)]
         best = max(ways, key=lambda way: (sum(map(bool, way)), sum(map(frozenset.__eq__, way, rights))))
         if 2 * sum(map(bool, best)) > sum(not is_missing(one.value) for one in raw):
             for other, named in zip(others, best, strict=True):
                 other[column] = named
+    rest = [column for column in columns if column not in names["options"].split(",") and "options" not in given]
+    lists = [*find_columns(rest, {}, CHOICE_FIELDS)["options"], *filter(None, [",".join(option_columns(rest))])]
     for (question, draft), other in zip(read, others, strict=True):
-        yield draft.record, partial(_agreeing, question, draft, names.get("answer", ""), other)
+        yield draft.record, partial(_agreeing, question, draft, names, other, lists)
+
+
+def _check_order(question: Question, draft: Draft, column: str, other: str) -> None:
+    """BadRecord if another column lists the same options in another order, and the answer is a place in one of them."""
+    try:
+        texts, _, _ = options_in(draft.record.data, other)
+    except BadRecord:
+        return  # it is no list of options
+    texts = strip_numbering(texts)
+    by_text = draft.answer.marked or as_text(str(draft.answer.value), draft.answer, 0)
+    if not by_text and texts != question.options and sorted(texts) == sorted(question.options):
+        reason = (
+            f"the columns {column!r} and {other!r} list the options in different orders; choose the one that the "
+            f"answer refers to: --fields options={column}, or --fields options={other}"
+        )
+        raise BadRecord("columns with different orders", reason, "options")
+
+
+def _as_yes(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    """1 for yes, the first of two options, and 0 for no."""
+    yes = len(answer.shown) == 2 and answer.shown[0].casefold() in YES
+    return (1 - int(item),) if yes and item in ("0", "1") else ()
+
+
+_READERS = {**READERS, "yes": _as_yes}
 
 
 def _options_named(answer: RawAnswer, kind: str, base: int) -> frozenset[int]:
     """The options that an answer names, read in one way; empty if it names none or cannot be read so."""
     items = [] if is_missing(answer.value) else answer.items
     texts = [str(item if (number := integer(item)) is None else number) for item in items]
-    places = [READERS[kind](text, answer, base) for text in texts]
+    places = [_READERS[kind](text, answer, base) for text in texts]
     return frozenset(i for some in places for i in some) if all(places) else frozenset()
 
 
-def _agreeing(question: Question, draft: Draft, column: str, others: Mapping[str, frozenset[int]]) -> _Read:
+def _agreeing(
+    question: Question,
+    draft: Draft,
+    names: Mapping[str, str],
+    others: Mapping[str, frozenset[int]],
+    lists: Sequence[str],
+) -> _Read:
+    for column in lists:
+        _check_order(question, draft, names["options"], column)
     for other, named in others.items():
         if named and named != question.answers:
             said, right = (
@@ -87,7 +134,8 @@ def _agreeing(question: Question, draft: Draft, column: str, others: Mapping[str
             reason = (
                 f"the marks of the options say {right}; correct one, or leave the column out: --fields answer="
                 if draft.answer.marked
-                else f"{column!r} says {right}; choose one: --fields answer={column}, or --fields answer={other}"
+                else f"{names['answer']!r} says {right}; choose one: --fields answer={names['answer']}, or "
+                f"--fields answer={other}"
             )
             raise BadRecord(
                 "columns with different answers", f"the column {other!r} says {said}, but {reason}", "answer"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from unslant.questions.numbering import plain_name
+from unslant.questions.numbering import is_scheme, plain_name
 from unslant.questions.records import parse_list
 
 _DIGITS = 18
@@ -52,12 +52,17 @@ class RawAnswer:
         if self.marked:
             return []
         value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
-        value = str(value) if isinstance(value, bool) else value
+        labelled = all(map(str.isdecimal, self.labels)) and self.labels and not is_scheme(self.labels)
+        number = integer(value) if labelled else None  # as ids of the options are, which say where numbers count from
+        value = str(value) if isinstance(value, bool) else value if number is None else str(number)
         if isinstance(value, str) and value not in self.labels and not as_text(value, self, 0):
             value = parse_answer(value)
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
+YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
+"""First of two options of which the second is no, or false."""
+_UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)])
 _QUOTES = str.maketrans("’‘“”", "''\"\"")
 FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the places of the right ones"
 
@@ -77,13 +82,18 @@ def parse_answer(text: str) -> Any:
     """
     if (items := parse_list(text)) is not None:
         return items
-    plain = unicodedata.normalize("NFKC", text).strip()
+    plain = _plain(text).strip()
     if _SEVERAL.fullmatch(plain):
         return _BETWEEN.split(plain)
     if _TOGETHER.fullmatch(plain.replace(" ", "")):
         return list(plain.replace(" ", ""))
     number = _NUMBER.fullmatch(plain)
     return number[1] if number else plain if LETTER.fullmatch(plain) else text
+
+
+def _plain(text: str) -> str:
+    """The text with full-width letters and the like as the usual ones, without marks of direction or zero width."""
+    return unicodedata.normalize("NFKC", text).translate(_UNSEEN)
 
 
 def integer(item: Any) -> int | None:
@@ -129,7 +139,7 @@ def as_text(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
 
 def _folded(text: str) -> str:
     """The text in the form used for comparison, without what editors and spreadsheets change."""
-    plain = unicodedata.normalize("NFKC", unescape(text)).translate(_QUOTES)
+    plain = _plain(unescape(text)).translate(_QUOTES)
     return " ".join(plain.split()).casefold().rstrip(".。 ") or plain
 
 

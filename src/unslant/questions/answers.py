@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError, for_the_caller
-from unslant.questions.answer_forms import FLAGS, LETTER, READERS, RawAnswer, are_flags, as_text, decimal, integer
+from unslant.questions.answer_forms import FLAGS, LETTER, READERS, YES, RawAnswer, are_flags, as_text, decimal, integer
 from unslant.questions.numbering import numbers_on
 from unslant.questions.records import BadRecord, is_missing, whole_number
 
 ENOUGH = 20
 """Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
 
-_YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
 WORDS = {
     "index": "indices",
     "letter": "letters",
@@ -199,7 +198,7 @@ class AnswerReader:
             indices += as_indices
             kinds.append((reading, why))
         first, note, doubt = base_of(indices) if base is None else (base, "", "")
-        yes = next((one.shown for _, one in indices if len(one.shown) == 2 and one.shown[0].casefold() in _YES), None)
+        yes = next((one.shown for _, one in indices if len(one.shown) == 2 and one.shown[0].casefold() in YES), None)
         if yes and kind == "auto" and base is None and {number for number, _ in indices} <= {0, 1}:
             doubts.append(
                 f"answers 0 and 1 are read as places, so that 1 is {yes[1]!r}: add --answer-kind=index if that is so, "

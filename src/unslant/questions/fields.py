@@ -13,7 +13,7 @@ from unslant.questions.answer_forms import RawAnswer
 from unslant.questions.numbering import is_scheme, names_on, split_options, strip_numbering, without_options
 from unslant.questions.pinned import find_pinned, pinned_in
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
-from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_written, text_of, usual_name
+from unslant.questions.records import SAID, BadRecord, Record, image_in, is_missing, parse_written, text_of, usual_name
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
@@ -384,7 +384,7 @@ def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, 
     key = next((key for key in keys if not is_scheme([str(value.get(key)) for value in values])), keys[0])
     options = _texts([value.get(key) for value in values])
     for name in ("is_answer", "is_correct", "correct", "label", "points", "fraction"):
-        marks = [value.get(name) for value in values]
+        marks = [SAID.get(str(value.get(name)).lower() * (name != "label"), value.get(name)) for value in values]
         # Some files mark only the right options.
         gold = _flags([False if mark is None and any(marks) else mark for mark in marks])
         if gold is not None:

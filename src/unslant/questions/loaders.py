@@ -203,8 +203,8 @@ def read_source(
     reader = AnswerReader.for_file(answers, base, answer_kind, source.origin)
 
     read = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
-    if need_answers and "answer" not in given:
-        read = bad.kept(agreements(columns, names, read))
+    if need_answers:
+        read = bad.kept(agreements(columns, names, given, read))
     report = LoadReport(
         origin=source.origin,
         fields=names,

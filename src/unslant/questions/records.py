@@ -32,7 +32,8 @@ _IMAGE = re.compile(
     r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
 )
 _NO_IMAGE = {"", "{}", "no", "false", "0", "none", "null", "nan", "n/a"}
-_SAID = {"false": False, "true": True, "wrong": False, "right": True, "incorrect": False, "correct": True}
+SAID = {"false": False, "true": True, "wrong": False, "right": True, "incorrect": False, "correct": True}
+"""Words, also names of classes, that say whether an option is right."""
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -260,7 +261,7 @@ def class_names(schema: Any) -> dict[str, list[Any]]:
         stem = names[0].rstrip("01") if names else ""
         # Names such as choice1, choice2 say no more than the number of the class, which counts from 0.
         if names and not any(names == [f"{stem}{k + base}" for k in range(len(names))] for base in (0, 1)):
-            said = [_SAID.get(name.lower()) for name in names]
+            said = [SAID.get(name.lower()) for name in names]
             classes[path] = names if None in said else said
     return classes
 
