@@ -230,7 +230,8 @@ def _quiz_record(place: str, block: list[str]) -> Record:
     start = next((i for i, line in enumerate(rest) if line.startswith(("A.", "A)"))), len(rest))
     (*about, stem), options = rest[:start] or [""], rest[start:]
     if not options or strip_numbering(options) == tuple(options) or not (aiken or (about and len(about[0]) == 1)):
-        return Record(place, {}, "ends a question without options A., B., C. and a line such as ANSWER: B after them")
+        reason = "ends a question without options A., B., C. and a line such as ANSWER: B; save other forms as .csv"
+        return Record(place, {}, reason)
     if aiken:
         return Record(place, {"question": "\n".join([*about, stem]), "options": options, "answer": aiken[1]})
     return Record(place, {"context": "\n".join(about[1:]), "question": stem, "options": options, "answer": about[0]})
