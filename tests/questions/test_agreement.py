@@ -119,3 +119,8 @@ def test_1_and_0_beside_yes_and_no_agree(answers: list[Any]) -> None:
     assert [question.answers for question in load_questions(agreeing)] == [{0}, {1}]
     with pytest.raises(InputError, match="'label' says option 2"):
         load_questions([*agreeing, asked[0] | {"question": "Is it?", "label": 0}])
+
+
+def test_identical_options_are_named_by_their_text() -> None:
+    asked = {"question": "How many?", "options": ["687", "687", "1"], "answer": "A", "correct_answer": "687"}
+    assert load_questions([asked])[0].answers == {0}

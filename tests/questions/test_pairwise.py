@@ -109,3 +109,18 @@ def test_a_judge_that_prefers_the_first_answer_is_seen() -> None:
     ]
     metrics = unslant.audit("prefers-a", rows).metrics
     assert metrics.means["accuracy"].value > metrics.means["robust_accuracy"].value
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "message"),
+    [
+        ({"winner": "model_a", "preference": "model_b"}, "'winner' and 'preference' name different winners"),
+        ({"winner": "tie", "label": "B"}, "'winner' and 'label' name different winners"),
+        ({"winner_model_a": 1, "winner_model_b": 1}, "'winner_model_a and winner_model_b' is none of the 2 options"),
+        ({"winner_model_a": 1, "winner_tie": 1, "winner_model_b": 0}, "'winner_model_a and winner_tie' is none of"),
+    ],
+)
+def test_verdicts_that_contradict_each_other(verdicts: dict[str, Any], message: str) -> None:
+    """The first was taken, and two marks were a tie."""
+    with pytest.raises(InputError, match=message):
+        unslant.load_questions([{"prompt": "Why?", "response_a": "one", "response_b": "two", **verdicts}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from unslant.errors import InputError
 from unslant.questions.answer_forms import READERS, YES, RawAnswer, as_text, integer
@@ -72,7 +73,11 @@ def agreements(
         if column in used or (column == names.get("answer") and not all(draft.answer.marked for _, draft in read)):
             continue
         raw = [replace(draft.answer, value=lookup(draft.record.data, column), marked=False) for _, draft in read]
-        ways = [[_options_named(one, kind, base) for one in raw] for kind in _READERS for base in (0, 1)]
+        ways: list[list[frozenset[int]]] = []
+        for kind, base in product(_READERS, (0, 1)):
+            ways.append([_options_named(one, kind, base) for one in raw])
+            if ways[-1] == rights:
+                break
         best = max(ways, key=lambda way: (sum(map(bool, way)), sum(map(frozenset.__eq__, way, rights))))
         if 2 * sum(map(bool, best)) > sum(not is_missing(one.value) for one in raw):
             for other, named in zip(others, best, strict=True):
@@ -126,7 +131,8 @@ def _agreeing(
     for column in lists:
         _check_order(question, draft, names["options"], column)
     for other, named in others.items():
-        if named and named != question.answers:
+        texts = [{question.options[i] for i in places} for places in (named, question.answers)]
+        if named and texts[0] != texts[1]:  # of identical options, a letter names one, and the text both
             said, right = (
                 ", ".join(f"option {i + 1} ({question.options[i][:40]!r})" for i in sorted(places)) or "none"
                 for places in (named, question.answers)

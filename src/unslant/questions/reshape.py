@@ -241,7 +241,7 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     names = {usual_name(column): column for column in first}
     sides, surely = _sides(names)
     winners = (*_WINNERS, *(_VERDICTS if surely else ()))
-    winner = next((names[name] for name in winners if name in names), None)
+    winner, *others = [*(names[name] for name in winners if name in names), None]
     if sides is None and {"chosen", "rejected"} <= names.keys() and not {"options", "choices"} & names.keys():
         sides, winner = (names["chosen"], names["rejected"]), ""
     if sides is None or (winner is None and not set(_ONE_HOT[:2]) <= names.keys()):
@@ -255,6 +255,10 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
         shared, options = _texts(data, sides)
         answer = "A" if winner == "" else _winner(data, names, sides, winner)
         ties += answer == ["A", "B"]
+        said = [(column, _winner(data, names, sides, column)) for column in (winner, *others) if winner and column]
+        named = [(column, one) for column, one in said if one in ("A", "B", ["A", "B"])]
+        other = next((column for column, one in named if one != named[0][1]), None)
+        differ = f"the columns {named[0][0]!r} and {other!r} name different winners; remove one" if other else ""
         pair: dict[str, Any] = {
             "question": STEM,
             "context": _text(data.get(prompt)) or shared,
@@ -266,7 +270,8 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
         }
         if data.get(ids) is not None:
             pair["id"] = _numbered(str(data[ids]), seen)
-        pairs.append(Record(record.place, {} if record.problem else pair, record.problem))
+        problem = record.problem or differ
+        pairs.append(Record(record.place, {} if problem else pair, problem))
     note = f"pairs of responses: {', '.join(sides)} are the options, and the prompt is the context"
     return pairs, note + (f"; ties, where both are right: {ties:,}" if ties else "")
 
@@ -289,8 +294,9 @@ def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
 def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str, str], column: str | None) -> Any:
     """``A`` or ``B`` for a name or a side, both for a tie; else the value itself, an index or something to refuse."""
     if column is None:
-        hot = [str(data.get(names[name])).casefold() in ("1", "1.0", "true") for name in _ONE_HOT if name in names]
-        return ["A", "B"] if hot[2:] == [True] else [label for label, on in zip("AB", hot, strict=False) if on] or None
+        marks = zip(_ONE_HOT, ("A", "B", ["A", "B"]), strict=True)
+        hot = {name: to for name, to in marks if str(data.get(names.get(name, ""))).casefold() in ("1", "1.0", "true")}
+        return " and ".join(hot) if len(hot) > 1 else next(iter(hot.values()), None)
     value = data.get(column)
     if not isinstance(value, str):
         return value
