@@ -39,9 +39,9 @@ _SAID = {
     # of an earlier answer: "Actually, B covers all three"
     "correction": r"(?:\b{correction}"
     r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled})"
-    r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} - ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
+    r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} [→-] )|(?<={any} -> ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
     r"|{instead_word}(?= {labelled}{end}))|(?<= {any}, ){no_word}(?= {labelled}{end}))"
-    r" ?[,:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?|\.\.)",
+    r" ?[\]),:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?|\.\.)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
 _LISTING = "options listed"
@@ -77,7 +77,7 @@ _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
-_UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
+_UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
 
 
 class _Claim(NamedTuple):

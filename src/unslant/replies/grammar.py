@@ -206,7 +206,7 @@ PARTS = {
     ),
     "if_forced": r" {forced}\b[^.,;:\n]{0,40}(?:[,:]|(?= {chooser}\b))",
     "choosing": (
-        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b|(?:{begin}|, )(?:{therefore} )?{choose}\b"
+        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b(?!,? {^why$})|(?:{begin}|, )(?:{therefore} )?{choose}\b"
         r"|\b{if}{if_forced}|{^i_choose$})"
     ),
 }

@@ -146,10 +146,11 @@ MASKS = (
     Mask(NONE_STATED),
     # a line about an option that ends in "incorrect"
     Mask(rf"(?m:{MARKED_LINE}(?:{{marked_incorrect}}|[.:;-] (?:{{this_is}} )?{{judged_wrong}})[ .!]*$)", Kind.WRONG),
-    # left open: "if it is old, A; otherwise B"
+    # left open: "if it is old, A; otherwise B", "B, unless it is old; then A"
     Mask(
         r"(?:{one}[^.!?\n{not_any}]{0,20}{^open_condition$}|{^open_condition$}[^!?\n{not_any}]{0,200}{one})"
         r"[^!?\n{not_any}]{0,160}{^otherwise$}[^.!?\n{not_any}]{0,60}{one}"
+        r"|{one}[^!?\n{not_any}]{0,20}{^unless$}[^.!?\n{not_any}]{0,160}[,;-] ?(?:{^then$} )?[^.!?\n{not_any}]{0,60}{one}"
     ),
     # a statement that is denied as a whole: "it is not the case that B is right"
     Mask(
