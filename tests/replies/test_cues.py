@@ -12,7 +12,7 @@ from unslant.replies import grammar
 from unslant.replies.grammar import pattern
 
 ROOM = Path(grammar.__file__).parent
-RULES = "choice collapse explicit extraction grammar option_texts reading verdict".split()
+RULES = "choice collapse every_option explicit extraction grammar option_texts reading verdict".split()
 CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
 
 

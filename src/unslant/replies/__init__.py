@@ -2,8 +2,8 @@
 
 A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`grammar`,
 :mod:`collapse`), mentions that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
-(:mod:`choice`, :mod:`explicit`, :mod:`verdict`). A second model may read what no rule does (:mod:`judge`). The words of
-the rules are data, a file a language (``cues/``).
+(:mod:`choice`, :mod:`explicit`, :mod:`every_option`, :mod:`verdict`). A second model may read what no rule does
+(:mod:`judge`). The words of the rules are data, a file a language (``cues/``).
 
 Examples:
     >>> from unslant.replies import extract_labels

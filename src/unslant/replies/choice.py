@@ -14,17 +14,16 @@ import re
 from collections.abc import Callable, Sequence
 
 from unslant.replies.collapse import LABEL_WORDS, collapser
-from unslant.replies.explicit import (  # fmt: skip
-    BARE_LINE,
+from unslant.replies.every_option import (  # fmt: skip
     all_but,
     both,
-    explicit,
     left_over,
     most_probable,
     none_stated,
     one_by_one,
     statement_verdicts,
 )
+from unslant.replies.explicit import bare_lines, explicit
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -74,7 +73,6 @@ _OPENING = pattern(
 )
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
-_HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
 _RESTATED = pattern(r"({any}) {copula} ({any})")
@@ -152,61 +150,6 @@ def reasoned(reading: Reading) -> Outcome:
     """The label a reply opens with, before its reason, which may call others right: "D, since A and B are true"."""
     match = _OPENING.match(reading.text)
     return opening(reading) if match and _REASON.match(reading.text, match.end("said")) else None
-
-
-def bare_lines(reading: Reading) -> Outcome:
-    """Lines that are nothing but an answer, if they agree."""
-    runs: list[list[tuple[int, str]]] = []
-    apart, repeated = True, False
-    headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
-    headings = headings if len(headings) > 1 else set()
-    for number, line in enumerate(reading.text.split("\n")):
-        match = None if number in headings else BARE_LINE.match(line)
-        if match is not None:
-            runs += [[]] if apart else []
-            runs[-1].append((number, match["slot"]))
-        apart = match is None and (apart or bool(line.strip()))
-    if not runs:
-        return None
-    for run in runs:
-        # The options are repeated as shown, each on a line, before or after the answer: "A. Lyon\nB. Paris\n\nB".
-        n = len(reading.options.texts)
-        for listing in (slice(n), slice(-n, None)) if len(run) > n > 1 else ():
-            if len(run) > n and _is_listing(reading, run[listing]):
-                del run[listing]
-                repeated = True
-    # The others follow the answer, each with its text, to be discussed: "B\n\nExplanation:\nA: Lyon ...\nC: Nice ..."
-    others = mentions("".join(said for run in runs[1:] for _, said in run))
-    discussed = len(others) > 1 and set(map(kind_of, others)) == {Kind.BOTH}
-    if discussed and options_of(others) == frozenset(range(reading.n)) - reading.answer(runs[0][0][1]):
-        del runs[1:]
-        repeated = True
-    answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
-    if any(_is_listing(reading, run) for run in runs):
-        raise Unreadable("options listed")
-    if len(answers) > 1:
-        raise Unreadable("contradiction")
-    (answer,) = answers
-    if not repeated and not reading.listed() <= answer and (sum(map(len, runs)) > 1 or not reading.set_apart(answer)):
-        raise Unreadable("options listed")
-    if len(runs) == 1 and reading.breaks_off_at_first(answer):
-        raise Unreadable("cut off")
-    return answer, "line"
-
-
-def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
-    """Whether lines repeat the options as shown, all of them or one below the other from the first on, or rank them."""
-    named = [one for _, line in run for one in mentions(line)]
-    options = list(map(option_of, named))
-    if len(run) == reading.n > 2 and sorted(options) == list(range(reading.n)) != options:
-        return True
-    # The last may have been cut off after its label: "A. Lyon\nB. Paris\nC."
-    whole = named[:-1] if len(named) > 2 and len(run) > 2 else named
-    if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in whole):
-        return False
-    in_order = options == list(range(options[0], options[0] + len(options))) and (options[0] == 0 or len(options) > 2)
-    adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
-    return len(set(options)) == reading.n or (in_order and adjacent)
 
 
 def opening(reading: Reading) -> Outcome:

@@ -1,25 +1,26 @@
-"""Rules for what a reply says outright: its answer (the last one counts), or something of every option."""
+"""Rules for what a reply says outright: its answer, of which the last one counts, or lines that are nothing else."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from unslant.replies.grammar import (
-    ANY,
     BEGIN_OF_LINE,
     CALLED_RIGHT,
     HEDGED_MORE,
+    ONE,
     Kind,
     characters,
     kind_of,
     mentions,
+    option_of,
     options_of,
     pattern,
-    words,
 )
-from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Outcome, Reading, Unreadable
+from unslant.replies.reading import CONFLICT, Outcome, Reading, Unreadable
 
 _CUED = {"answer field": "{field_cue}{slot}", "cue": "{sentence_cue}{slot}", "choice": "{choosing}{slot}"}
 _SAID = {
@@ -39,8 +40,9 @@ _SAID = {
     # of an earlier answer: "Actually, B covers all three"
     "correction": r"(?:\b{correction}"
     r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled})"
-    r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} [→-] )|(?<={any} -> ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
-    r"|{instead_word}(?= {labelled}{end}))|(?<= {any}, ){no_word}(?= {labelled}{end}))"
+    r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} [→-] )|(?<={any} -> ))"
+    r"(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})|{instead_word}(?= {labelled}{end}))"
+    r"|(?<= {any}, ){no_word}(?= {labelled}{end}))"
     r" ?[\]),:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?|\.\.)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
@@ -55,8 +57,9 @@ _ALONE = {
         r"|,? (?:{confidence}|{probability})[ :]{0,3}[\d.]{1,5} ?%?|{only}(?: {one})?)?[ .!;:,)\]}>⟧\"'-]{0,6}$"
     ),
 }
-BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
+_BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
+_HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SUBJECT_OF_LINE = pattern(
     r"^[ \"'(*]{0,4}{one}[ )*]{0,4}(?:(?:{subject_verb}|{being_verb}|{be_word})\b|{after_subject})"
 )
@@ -64,7 +67,7 @@ _BARE_SENTENCE = pattern(r"(?:[.!?;-]|\b{sentence_head}:) {lead}{slot}{tail}", p
 _AFTER_COLON = re.compile(
     rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"
 )
-_RULED_OUT = pattern(r"\b{ruled_out}")
+RULED_OUT = pattern(r"\b{ruled_out}")
 _BETTER = pattern(r"(?P<said>{one}) {better}(?!\w)")
 _NOT_SHOWN = pattern(
     r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4}|{no_value})[)\]\"']{0,2}"
@@ -77,7 +80,9 @@ _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
-_UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
+_UNKNOWN_LABEL = pattern(
+    r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0
+)
 
 
 class _Claim(NamedTuple):
@@ -173,7 +178,7 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     start = len(reading.text.rstrip()) - len(line)
     if line.endswith(":"):
         return []  # about to be discussed
-    match = None if _JUDGED.search(line) else BARE_LINE.match(line)  # judged one by one: "D (correct)"
+    match = None if _JUDGED.search(line) else _BARE_LINE.match(line)  # judged one by one: "D (correct)"
     also = pattern("{^also$}").search(line)
     if also and mentions(reading.text[: start + also.start()]):
         return []  # one more answer: "A. Also B."
@@ -183,7 +188,7 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
         texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.BOTH, Kind.TEXT, Kind.WORD}
         opening = reading.opening(above[-1]) if above else None
         in_list = opening is not None and kind_of(opening) != Kind.BARE
-        apart = before and not BARE_LINE.match(before) and not in_list and not (texts and len(reading.listed()) > 1)
+        apart = before and not _BARE_LINE.match(before) and not in_list and not (texts and len(reading.listed()) > 1)
         return [_Claim(start, len(reading.text), "last line", match["slot"])] if apart else []
     sentence = _BARE_SENTENCE.search(line)
     if sentence is not None and not any(claim.end > max(start, reading.retracted()) for claim in claims):
@@ -195,7 +200,7 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
             return []
     else:
         match = _AFTER_COLON.search(line)
-        if match is None or _RULED_OUT.search(line) or any(claim.end > start + match.start() for claim in claims):
+        if match is None or RULED_OUT.search(line) or any(claim.end > start + match.start() for claim in claims):
             return []
     return [_Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])]
 
@@ -270,125 +275,56 @@ def _with_additions(reading: Reading, last: _Claim, answer: frozenset[int]) -> f
     return answer
 
 
-# Replies that speak of every option
-
-_ALL_BUT = pattern(
-    r"\b(?:{all_but}(?P<before>{all_but_are})?|(?P<none>{none})),? {except}(?P<said>{either})"
-    r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
-)
-"""Every option but these: "all except B are correct", "everything but B is wrong"; or only these: "none but B"."""
-_BUT_FOR = pattern(
-    r"(?:{but_for} ?)?(?P<said>{either}) ?{outside},? ?(?:{outside_all} ?)?"
-    r"(?:(?P<wrong>{outside_wrong})|{outside_right})"
-)
-"""The same in Chinese and Japanese: "除了B以外都不对"."""
-_NOT_ANY_OF_THEM = pattern(
-    r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
-)
-_ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
-_NONE_OR_ALL_FIRST = pattern(r"\W{0,3}(?P<said>(?P<all>{is_all})|{is_none})(?:,? {opening_reason}\b| - |[.!;] )")
-"""Replies that name no option and say that none is right, or all."""
-_OTHERS_ARE_NOT = pattern(
-    r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?"
-    r"(?P<wrong>{subject}) {are_have} {not}\W*\Z"
-)
-"""A statement about some options that is denied of the others: "A and C are plausible, B and D are not"."""
-_ONLY_WRONG = pattern(
-    r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
-)
-
-_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.]| ?(?:%|{percent}))")
-
-
-def most_probable(reading: Reading) -> Outcome:
-    """The most probable option, if a reply only gives each its probability, and they add up to 1 or 100."""
-    shares = [(one, float(share)) for one, share in _PROBABILITY.findall(reading.plain)]
-    total, best = sum(share for _, share in shares), max((share for _, share in shares), default=0)
-    each = options_of(one for one, _ in shares)
-    if not 1 < len(each) == len(shares) == len(re.findall(ANY, reading.plain)) or not reading.options.texts:
+def bare_lines(reading: Reading) -> Outcome:
+    """Lines that are nothing but an answer, if they agree."""
+    runs: list[list[tuple[int, str]]] = []
+    apart, repeated = True, False
+    headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
+    headings = headings if len(headings) > 1 else set()
+    for number, line in enumerate(reading.text.split("\n")):
+        match = None if number in headings else _BARE_LINE.match(line)
+        if match is not None:
+            runs += [[]] if apart else []
+            runs[-1].append((number, match["slot"]))
+        apart = match is None and (apart or bool(line.strip()))
+    if not runs:
         return None
-    if _RULED_OUT.search(reading.plain):  # "eliminate A: 0.7, B: 0.3"
-        return None
-    likeliest = options_of(one for one, share in shares if share == best)
-    adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
-    return (likeliest, "most probable") if adds_up and len(likeliest) == 1 else None
+    for run in runs:
+        # The options are repeated as shown, each on a line, before or after the answer: "A. Lyon\nB. Paris\n\nB".
+        n = len(reading.options.texts)
+        for listing in (slice(n), slice(-n, None)) if len(run) > n > 1 else ():
+            if len(run) > n and _is_listing(reading, run[listing]):
+                del run[listing]
+                repeated = True
+    # The others follow the answer, each with its text, to be discussed: "B\n\nExplanation:\nA: Lyon ...\nC: Nice ..."
+    others = mentions("".join(said for run in runs[1:] for _, said in run))
+    discussed = len(others) > 1 and set(map(kind_of, others)) == {Kind.BOTH}
+    if discussed and options_of(others) == frozenset(range(reading.n)) - reading.answer(runs[0][0][1]):
+        del runs[1:]
+        repeated = True
+    answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
+    if any(_is_listing(reading, run) for run in runs):
+        raise Unreadable("options listed")
+    if len(answers) > 1:
+        raise Unreadable("contradiction")
+    (answer,) = answers
+    if not repeated and not reading.listed() <= answer and (sum(map(len, runs)) > 1 or not reading.set_apart(answer)):
+        raise Unreadable("options listed")
+    if len(runs) == 1 and reading.breaks_off_at_first(answer):
+        raise Unreadable("cut off")
+    return answer, "line"
 
 
-def statement_verdicts(reading: Reading) -> Outcome:
-    """The option that lists the verdicts of a reply on numbered statements: "Statement 1: True ..."."""
-    said = pattern(r"\b{statement_verdict}\b").findall(reading.plain.casefold())
-    verdicts_of_options = [pattern("{true_or_false}").findall(text.casefold()) for text in reading.options.texts]
-    answer = frozenset(i for i, verdicts in enumerate(verdicts_of_options) if len(verdicts) > 1 and verdicts == said)
-    return (answer, "statement verdicts") if len(answer) == 1 else None
-
-
-def all_but(reading: Reading) -> Outcome:
-    """Every option but some: "all except B are correct", "everything but B is wrong"."""
-    if only := _ONLY_WRONG.search(reading.plain):  # "B is the only false one" answers which are true, and which not
-        named = options_of(only[only.lastgroup or 0])
-        if not frozenset(range(reading.n)) - named <= reading.asserted():
-            raise Unreadable("the one called wrong or the others", named, frozenset(range(reading.n)) - named)
-    if but_for := _BUT_FOR.search(reading.plain):
-        named = options_of(mentions(but_for["said"]))
-        return named if but_for["wrong"] else frozenset(range(reading.n)) - named, "all but"
-    match = _ALL_BUT.search(reading.plain)
-    if match is None or (match["alone"] is not None and not (match["before"] or match["none"]) and match.start()):
-        return None
-    named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
-    wrong = match["none"] or pattern("{^any_wrong$}").search(f"{match['before']} {match['after']}")
-    return named if wrong else frozenset(range(reading.n)) - named, "all but"
-
-
-def one_by_one(reading: Reading) -> Outcome:
-    """Options with the same predicate, if it is denied of the others: "B is prime. A and C are not."."""
-    if elliptical := _OTHERS_ARE_NOT.match(reading.plain):
-        return options_of(mentions(elliptical["right"])), "one by one"
-    statements = list(pattern(r"(?P<said>{subject})[)]? {said_of}\b").finditer(reading.text))
-    right = frozenset().union(*(options_of(mentions(match["said"])) for match in statements))
-    every = options_of(re.findall(ANY, reading.text))
-    denied = options_of(mentions(reading.text, Kind.MASKED))
-    if (
-        not right
-        or not denied
-        or mentions(reading.plain, Kind.TEXT, Kind.WORD)
-        or len({match["what"].casefold() for match in statements}) > 1
-        or right | denied != every
-        or right & denied
-        or len(reading.text) > SHORT
-    ):
-        return None
-    return right, "one by one"
-
-
-def none_stated(reading: Reading) -> Outcome:
-    """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
-    stated = (match.start() for match in NONE_STATED.finditer(reading.plain, reading.retracted()))
-    if any(not pattern(r"{^supposed$}[^.;,\n]*\Z").search(reading.plain[max(0, at - 80) : at]) for at in stated):
-        return reading.none(), "none stated"
-    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
-        return reading.none(), "none stated"
-    if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
-        if _NOT_ANY_OF_THEM.match(reading.plain) or pattern(r"\W*{none_first}[,;:-] ?\w").match(reading.plain):
-            return reading.none(), "none stated"
-        if first := _NONE_OR_ALL_FIRST.match(reading.plain):
-            return reading.answer(first["said"]), f"{'all' if first['all'] else 'none'} stated"
-        if every := _ALL_OF_THEM.match(reading.plain):
-            return reading.answer(every[0]), "all stated"
-    return None
-
-
-def left_over(reading: Reading) -> Outcome:
-    """The options that are left if a short reply names only wrong ones: "B is wrong, the rest are right"."""
-    wrong = reading.asserted(Kind.WRONG)
-    if len(reading.plain) > SHORT or not wrong or options_of(re.findall(ANY, reading.plain)) != wrong:
-        return None
-    others = frozenset(range(reading.n)) - wrong
-    rest = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})").search(reading.plain)
-    return (others, "the others") if rest or (len(others) == 1 < len(wrong)) else None
-
-
-def both(reading: Reading) -> Outcome:
-    """The one option that begins with "both", if a short reply says that both are: "both of them do"."""
-    options = frozenset().union(*map(reading.options.beginning, words("both")))
-    said = pattern(r"\A\W*{both}\W*\Z|{^both_are$}").search(reading.text)
-    return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
+def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
+    """Whether lines repeat the options as shown, all of them or one below the other from the first on, or rank them."""
+    named = [one for _, line in run for one in mentions(line)]
+    options = list(map(option_of, named))
+    if len(run) == reading.n > 2 and sorted(options) == list(range(reading.n)) != options:
+        return True
+    # The last may have been cut off after its label: "A. Lyon\nB. Paris\nC."
+    whole = named[:-1] if len(named) > 2 and len(run) > 2 else named
+    if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in whole):
+        return False
+    in_order = options == list(range(options[0], options[0] + len(options))) and (options[0] == 0 or len(options) > 2)
+    adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
+    return len(set(options)) == reading.n or (in_order and adjacent)

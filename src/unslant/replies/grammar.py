@@ -206,8 +206,8 @@ PARTS = {
     ),
     "if_forced": r" {forced}\b[^.,;:\n]{0,40}(?:[,:]|(?= {chooser}\b))",
     "choosing": (
-        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b(?!,? {^why$})|(?:{begin}|, )(?:{therefore} )?{choose}\b"
-        r"|\b{if}{if_forced}|{^i_choose$})"
+        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b(?!,? {^why$})"
+        r"|(?:{begin}|, )(?:{therefore} )?{choose}\b|\b{if}{if_forced}|{^i_choose$})"
     ),
 }
 """Parts of rules that several rules share."""

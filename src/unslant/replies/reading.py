@@ -150,7 +150,7 @@ MASKS = (
     Mask(
         r"(?:{one}[^.!?\n{not_any}]{0,20}{^open_condition$}|{^open_condition$}[^!?\n{not_any}]{0,200}{one})"
         r"[^!?\n{not_any}]{0,160}{^otherwise$}[^.!?\n{not_any}]{0,60}{one}"
-        r"|{one}[^!?\n{not_any}]{0,20}{^unless$}[^.!?\n{not_any}]{0,160}[,;-] ?(?:{^then$} )?[^.!?\n{not_any}]{0,60}{one}"
+        r"|{one}[^!?\n{not_any}]{0,20}{^unless$}[^.!?\n{not_any}]{0,160}[,;-] ?[^.!?\n{not_any}]{0,60}{one}"
     ),
     # a statement that is denied as a whole: "it is not the case that B is right"
     Mask(
