@@ -23,7 +23,7 @@ from unslant.replies.every_option import (  # fmt: skip
     one_by_one,
     statement_verdicts,
 )
-from unslant.replies.explicit import bare_lines, explicit
+from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -50,9 +50,8 @@ from unslant.replies.reading import (  # fmt: skip
     Reading,
     Unreadable,
     by_first_rule,
-    ranked,
 )
-from unslant.replies.text import before_next_question, clean
+from unslant.replies.text import before_next_question, clean, plain
 from unslant.replies.verdict import true_or_false
 
 _LONG = 700
@@ -66,11 +65,14 @@ _RIGHT = (
     ),
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
+_NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 _OPENING = pattern(
     r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
     r"(?!{joined}{one}| ?(?:->|→|=>) ?{any})(?:(?<={one}{one}) {are_have}\b"
     r"|{tail_word}? ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
+_AT_THE_END = re.compile(rf"[\]):.,!-] ?({LABELLED})[.!]?\Z")
+"""Another label at the end, after a stop: "A. *checks the map*: B."."""
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
@@ -93,8 +95,10 @@ _SAID_OF_LABEL = pattern(
     r"(?![^\n]{0,80}(?:{^called_right$}|{^right_word$}|{^option_noun$}|{^chooser$}|{field}|{better}|{over_another}))"
 )
 """A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
-_DENIED_MENTION = pattern(r"\b{not_word} [^.,]*?{masked}")
+_DENIED_MENTION = pattern(r"(?:{^negated$}|{not_ending}) [^.,;:]{0,60}?{masked}(?!,? {^why$})")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
+_REVIEWED = re.compile(rf"^ ?({ONE}) ?(?::| -) ?\S", re.MULTILINE)
+"""What a line of a review says of an option: "Lyon: the largest."."""
 _LATER = pattern(r"(?:{^but$}|{any}[^.!?{not_any}]{3,200}[.!])[^.,;{not_any}]{1,80}\b{be_verb}({by_text})(?: \w+)?.?\Z")
 """What a reply ends in, after a sentence about another option: "Lyon is larger. The capital is Paris."."""
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
@@ -122,7 +126,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     text = clean(reply, options)
     if not text:
         return Extracted("unparsed", rule="empty")
-    if not any(">" in option for option in options) and ranked(text, labels):
+    if not any(">" in option for option in options) and _ranked(text, labels):
         above = text.rpartition("\n")[0]
         said = by_first_rule((explicit,), _reading(above, labels, options), labels, above)
         return said if said.status == "ok" else Extracted("unparsed", rule="options ranked")
@@ -131,6 +135,15 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     read = by_first_rule(RULES, _reading(text, labels, options), labels, text)
     return read if read.rule != NO_ANSWER else true_or_false(reply, labels, options) or read
+
+
+def _ranked(text: str, labels: Sequence[str]) -> bool:
+    """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
+    parts = _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])
+    numbers = [int(number) for number in parts[1::2] if number]
+    named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
+    counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
+    return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 def _reading(text: str, labels: Sequence[str], options: Sequence[str]) -> Reading:
@@ -143,6 +156,9 @@ def called_right(reading: Reading) -> Outcome:
     right = frozenset[int]().union(*(reading.answer(match[match.lastgroup or 0]) for match in statements))
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
+    every = reading.all()
+    if every & reading.asserted(Kind.LABEL, Kind.BOTH) and right | every == frozenset(range(reading.n)):
+        right = every  # "D) All of the above: A is true, B is true, C is true."
     return (right, "called right") if right else None
 
 
@@ -168,7 +184,11 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
         or pattern(", {no_word} {labelled}{end}").match(reading.text, match.end("said"))  # "A, no B": B, or not B
-        or pattern("{^also$}[ ,]{1,2}{one}").search(reading.text, match.end("said"))
+        or pattern(r"{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})").search(
+            reading.text, match.end("said")
+        )
+        or not options_of(_AT_THE_END.findall(reading.text, match.end("said"))) <= answer
+        or UNKNOWN_LABEL.match(reading.text, match.end("said"))
         or len(options_of(_SHARE.findall(reading.text))) > 1
         or (len(answer) == reading.n > 1 and (kinds == {Kind.BOTH} or mentions(same_line)))
     ):
@@ -213,6 +233,8 @@ def option_text(reading: Reading) -> Outcome:
     """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
     if len(reading.text) > _LONG or _UNSURE.search(reading.text) or len(reading.listed()) > 1:
         return None
+    if len(options_of(_REVIEWED.findall(reading.text))) > 1:
+        return None
     if reading.asserted(Kind.CONFLICT) or reading.options.fuller(reading.asserted(Kind.TEXT), reading.text):
         return None
     if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
@@ -243,7 +265,7 @@ def option_text(reading: Reading) -> Outcome:
 
 def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     """Whether a sentence asserts the options it names: one, or several joined ones; not some of a longer series."""
-    before = pattern(", {but} ", 0).split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
+    before = pattern(",? {but} |[;:] ", 0).split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
     if _NEGATED.search(before):
         return False
     options = options_of(said)

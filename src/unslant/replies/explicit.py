@@ -11,6 +11,7 @@ from unslant.replies.grammar import (
     BEGIN_OF_LINE,
     CALLED_RIGHT,
     HEDGED_MORE,
+    LABELLED,
     ONE,
     Kind,
     characters,
@@ -80,7 +81,7 @@ _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
-_UNKNOWN_LABEL = pattern(
+UNKNOWN_LABEL = pattern(
     r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0
 )
 
@@ -194,6 +195,9 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     if sentence is not None and not any(claim.end > max(start, reading.retracted()) for claim in claims):
         match = sentence
         texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
+        lone = re.fullmatch(rf"\W*({LABELLED})\W*", line[: match.start()])
+        if lone and options_of(lone[1]) != options_of(mentions(match["slot"])):
+            return []  # two answers: "A. B."
         if reading.goes_through(match["slot"], start + match.start()):
             raise Unreadable("cut off")
         if texts and len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) != 1:
@@ -243,7 +247,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         or (last.rule == "conclusion" and _by_text(last) and answer <= reading.asserted(Kind.WRONG))
     ):
         raise Unreadable("contradiction", *(reading.answer(claim.said) for claim in claims))
-    if _UNKNOWN_LABEL.match(text, last.end):  # "A and E"
+    if UNKNOWN_LABEL.match(text, last.end):  # "A and E"
         raise Unreadable("no label that was shown")
     # A label with another option's text is a conflict wherever the reply has it, unless the last claim settles it.
     if not _is_alone(last):
@@ -303,7 +307,9 @@ def bare_lines(reading: Reading) -> Outcome:
         del runs[1:]
         repeated = True
     answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
-    if any(_is_listing(reading, run) for run in runs):
+    orders = [[option_of(one) for _, said in run for one in mentions(said)] for run in runs if len(run) > 1]
+    ranked = any(len(options) > 2 and options != sorted(options) for options in orders)
+    if ranked or any(_is_listing(reading, run) for run in runs):
         raise Unreadable("options listed")
     if len(answers) > 1:
         raise Unreadable("contradiction")

@@ -173,6 +173,7 @@ PARTS = {
     "begin": r"(?:^|(?<=[.!?:)] )|(?<=\n))",
     "end": r"(?={tail_word}? ?(?:[.!)⟧]|\n|\Z))",
     "be_verb": r"(?:{be_word}\b ?)",
+    "is_not": r"(?:(?:{be_verb}{1,2}(?:{option_adverb} )?{not}|{be_word}{not_ending}|{be_not})\b)",
     # Lists. A subject is one mention, or several joined, before a verb.
     "joined": (r"(?: ?(?:[,/&+|、]|{^and$}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}| (?={labelled})|(?={labelled}))"),
     "subject": r"{one}(?:{joined}{one}){0,25}",

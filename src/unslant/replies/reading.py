@@ -7,6 +7,7 @@ right, ...") or reports ("at first I thought B").
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ from unslant.replies.grammar import (
     pattern,
     words,
 )
-from unslant.replies.text import plain
 
 VERDICTS = JudgingQuestion.VERDICTS
 CONFLICT = "label and text of different options"
@@ -73,7 +73,6 @@ class Unreadable(Exception):
         self.readings = tuple(dict.fromkeys(readings))
 
 
-_NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 Outcome = tuple[frozenset[int], str] | None
 """The options (or verdicts) chosen and the name of the rule; None if the rule does not apply."""
 Text = TypeVar("Text")
@@ -94,15 +93,6 @@ def by_first_rule(
         return Extracted("ok", frozenset(labels[option] for option in options), rule)
     # Only a reply without an answer can be a refusal, since many replies apologise and then answer.
     return Extracted("refused", rule="refusal") if REFUSAL.search(reply) else Extracted("unparsed", rule=NO_ANSWER)
-
-
-def ranked(text: str, labels: Sequence[str]) -> bool:
-    """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
-    parts = _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])
-    numbers = [int(number) for number in parts[1::2] if number]
-    named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
-    counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
-    return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 class Mask:
@@ -212,6 +202,8 @@ MASKS = (
     # said to be less right than another: "C is less plausible than B"
     Mask(r"{said} {less_right}", Kind.WRONG, which=characters(Kind.LABEL, Kind.BARE)),
     Mask(r"{said} {less_convincing}", Kind.WRONG),
+    # compared: "Rome is less likely than Paris" answers what is likely, or what is not
+    Mask(r"(?P<said>{either} {less_likely} {either})", which=characters(Kind.TEXT, Kind.WORD)),
     # ruled out: "eliminate A, C and D"
     Mask(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}", Kind.WRONG),
     # said not to be meant: "not B", "rather than A or C"
@@ -225,14 +217,14 @@ MASKS = (
     Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}|(?P<after>{either})[ ,]{0,2}{hedge_after}"),
     # labels of options about which something is denied: "B is not prime"
     Mask(
-        r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)",
+        r"{said}[\])]? {is_not}(?! {not_quite}\b)",
         which=characters(Kind.LABEL, Kind.BARE),
     ),
     # several options about which something is denied: "Mars (A) and Venus (C) are not the largest"
-    Mask(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {be_verb}{1,2}{not}\b(?! {not_quite}\b)"),
+    Mask(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {is_not}(?! {not_quite}\b)"),
     # texts of options about which something is denied: "Paris is not in Norway"
     Mask(
-        r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b|(?P<other>{one}){denied_after}"
+        r"{said} ?(?:,? ?{who} )?{is_not}|(?P<other>{one}){denied_after}"
         r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
         which=characters(Kind.TEXT, Kind.WORD),
     ),
@@ -323,11 +315,13 @@ class Reading:
         if _NONE.match(said):
             return self.options.beginning(said) or self.none()
         if not named:
-            whole, count = self._saying("{all_text}"), pattern(r"\b{number_of_options}\b").search(said)
+            whole, count = self.all(), pattern(r"\b{number_of_options}\b").search(said)
             if count and NUMBERS[count[0].casefold()] != self.n - len(whole):
                 raise Unreadable("another number of options")
             return whole or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
+        if 1 < len(options) < len([*itertools.groupby(map(option_of, named))]):
+            raise Unreadable("options repeated")  # by a model stuck in a loop: "A B A B"
         by_label = options_of(mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS))
         if Kind.CONFLICT in kinds:
             raise self.conflict(options)
@@ -343,6 +337,10 @@ class Reading:
     def none(self) -> frozenset[int]:
         """The answer "none of these": the option that says so, or no option."""
         return self._saying("{none_text}")
+
+    def all(self) -> frozenset[int]:
+        """The option that says "all of the above", if there is one."""
+        return self._saying("{all_text}")
 
     def _saying(self, cue: str) -> frozenset[int]:
         return frozenset(i for i, text in enumerate(self.options.texts) if pattern(cue).fullmatch(text.rstrip(" .")))
