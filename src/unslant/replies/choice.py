@@ -157,7 +157,9 @@ def called_right(reading: Reading) -> Outcome:
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
     every = reading.all()
-    if every & reading.asserted(Kind.LABEL, Kind.BOTH) and right | every == frozenset(range(reading.n)):
+    others = frozenset(range(reading.n)) - every
+    named = reading.asserted(*((Kind.LABEL, Kind.BOTH) if right == others else (Kind.BOTH,)))
+    if every & named and right >= others:
         right = every  # "D) All of the above: A is true, B is true, C is true."
     return (right, "called right") if right else None
 
