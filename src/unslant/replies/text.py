@@ -75,6 +75,9 @@ _JSON_FIELD = pattern(
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
+_JUDGED_KEY = pattern(r"(?:{copula}_)?(?:{right_adjective}|{says_right})")
+_OPTION_KEY = pattern(rf"{_KEY}|{{label_noun}}|{{option_noun}}")
+"""Keys of a record that judges one option: ``{"option": "B", "is_correct": false}``."""
 _NULL = ("", '""', "''", "null", "None", "nil")
 """Values of a JSON field that holds no answer; an empty list says that no option is right."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_calls", "action_input", "query")
@@ -102,6 +105,7 @@ text in several ways are possessive: in boxes within boxes, the ways multiply.""
 _LONGEST_OPEN_END = 3_000
 """Characters from the end of a reply where an unclosed part may begin; trying each place of a megabyte takes
 minutes."""
+_CHINESE_MARK = re.compile(r"\([√×]\)")
 _OPEN_BOX = "☐⬜□"
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", f"❌✗✘✖✕❎☒🔴🟥🚫{_OPEN_BOX}"
 _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
@@ -114,7 +118,8 @@ _MARKS_AHEAD = re.compile(
 _MARKED_LINE = re.compile(rf"^([ \t]*)({_MARK})[ \t]*({_NO_MARK}+?(?=[(,;][^\n]{{0,400}}{_MARK})|.+$)", re.MULTILINE)
 """A mark, and what it judges: the line, or its first part if others are judged behind: "✅ B (A ❌, C ❌)"."""
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
-_HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
+_HTML = re.compile(r"<(b|strong|i|em|u|span|mark)>([^<>]{0,400})</\1>", re.IGNORECASE)
+_HTML_BLOCK = re.compile(r"<(?:(h[1-6])|(p|div|li))\b[^<>]{0,80}>([^<>]{0,400})</(?:\1|\2)>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 _INVISIBLE = re.compile("[\ufeff\ufe0f\u20e3\u200b\u2060\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that take no room; those that join letters (in Hindi) or pictures stay."""
@@ -151,6 +156,7 @@ def clean(reply: str, options: Sequence[str] = ()) -> str:
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
+    text = _HTML_BLOCK.sub(lambda block: f"\n{'# ' if block[1] else ''}{block[3]}\n", _HTML.sub(r"\2", text))
     text = _TITLE.sub(r"\1:", text)
     text = _HEADING.sub(lambda match: f"\n{match[match.lastgroup or 0]}: ", _without_markdown(shortened(text)))
     return shortened(_tidy(text))
@@ -231,15 +237,23 @@ def without_fragment(reply: str) -> str:
     return "".join(first) or text
 
 
+_NEXT_QUESTION = pattern(
+    r"\n[ \t#*]{0,9}({next_question})(?:\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}(?::|(?=\n))|[ \t]?\d{1,3}[.)])"
+)
+_ANSWERED = pattern(r"(?:\A|\n) ?{title_field}:")
+
+
 def before_next_question(text: str, labels: Sequence[str] = ()) -> str:
     """The text before the first question that a model asks itself after its answer, as base models do.
 
     Args:
         labels: of options: "Q: wrong" is said of the option Q.
     """
-    for match in pattern(r"\n[ \t#*]{0,9}({next_question})\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]").finditer(text):
-        if text[: match.start()].strip() and match[1] not in labels:
-            return text[: match.start()]
+    for match in _NEXT_QUESTION.finditer(text):
+        before = text[: match.start()]
+        # A heading without a colon may also be part of a reply that repeats the question first.
+        if re.search(r"\w", before) and match[1] not in labels and (":" in match[0] or _ANSWERED.search(before)):
+            return before
     return text
 
 
@@ -278,15 +292,23 @@ def _json_as_lines(text: str) -> str:
 
 
 def _json_lines(record: dict[str, Any]) -> Iterator[str]:
+    answers = pattern("{answer_tool}").fullmatch(str(record.get("name", record.get("action"))))
+    verdicts = [value for key, value in record.items() if isinstance(value, bool) and _JUDGED_KEY.fullmatch(key)]
     for key, value in record.items():
+        # The arguments of a call are an answer only where they or the tool are named so.
+        if key in _ARGUMENTS and answers and not (isinstance(value, dict) and len(value) > 1):
+            key, value = words("whole_field")[0], next(iter(value.values())) if isinstance(value, dict) else value
         if isinstance(value, dict):
-            # The arguments of a call are an answer only where they or the tool are named so.
-            if key in _ARGUMENTS and len(value) == 1 and pattern("{answer_tool}").fullmatch(str(record.get("name"))):
-                value = {words("whole_field")[0]: next(iter(value.values()))}
             yield from (line for line in _json_lines(value) if key not in _ARGUMENTS or line.startswith(FIELD))
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield from (line for item in value for line in _json_lines(item))
+        elif len(verdicts) == 1 and isinstance(value, str) and _OPTION_KEY.fullmatch(key):
+            yield f"{value} {_RIGHT if verdicts[0] else _WRONG}"
         elif pattern(_KEY).fullmatch(key):
             answer = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
             yield f"{FIELD}{'null' if answer in (None, '') else answer}{END_FIELD}"
+        elif _NEXT_QUESTION.fullmatch(f"\n{key}:") and len(key) > 1:
+            continue  # the question again, which would look like a next one
         elif key not in _ARGUMENTS or _ANSWER_KEY.search(str(value)):
             yield f"{key}: {value}"
 
@@ -299,8 +321,9 @@ def _json_field(match: re.Match[str]) -> str:
 
 def _without_markdown(text: str) -> str:
     text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
-    # In pairs only: "<b>" alone may be an option. Twice, since they are nested.
-    text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", _HTML.sub(r"\2", text))))
+    # In pairs only: "<b>" alone may be an option. Once more, since they are nested.
+    text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", text)))
+    text = _CHINESE_MARK.sub(lambda match: "✓ " if match[0][1:2] == "√" else "✗ ", text)
     text = _ticked(_CHECKBOXES.sub(lambda match: re.sub(r"\[[xX]\]", "☑", match.group().replace("[ ]", "☐")), text))
     text = _MARKS_AHEAD.sub(lambda match: re.sub(_MARK, r"\n\g<0>", match.group()), text)
     text = _MARKED_LINE.sub(r"\1\3 \2", text)
