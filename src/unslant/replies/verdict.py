@@ -50,6 +50,8 @@ SAID, YES_NO, GROUNDS = Kind.LABEL, Kind.BARE, Kind.WORD
 # Longer phrases come before the words in them: "cannot be determined to be true" is Unknown though it ends in "true",
 # "not true" is False, and "whether it is true" is not a verdict.
 _PHRASES: tuple[tuple[int | None, int, str], ...] = (
+    (None, SAID, "{denied_twice}"),
+    (FALSE, SAID, "{truth_denied}"),
     (UNKNOWN, GROUNDS, "{unknown_either}"),
     (UNKNOWN, SAID, "{unknown}"),
     (UNKNOWN, GROUNDS, "{unknown_grounds}"),
@@ -188,7 +190,11 @@ def last_line(text: str) -> Outcome:
     """The last line, or the last sentence in it, if it is nothing but a verdict."""
     if len(options_of(_VERDICT_LINE.findall(text))) > 1:
         raise Unreadable("contradiction")
-    line = text.rstrip().split("\n")[-1]
+    lines = [line for line in text.split("\n") if line.strip()]
+    verdicts = [match["said"] for match in map(_BARE_LINE.match, lines) if match]
+    if len(lines) == len(verdicts) and len(options_of(verdicts)) > 1:
+        raise Unreadable("contradiction")
+    line = lines[-1]
     match = _BARE_LINE.match(line)
     if match is None:
         match = _BARE_LINE.match(re.split(r"[.!?:;] ", line)[-1])
