@@ -34,6 +34,7 @@ from unslant.replies.grammar import (
     Kind,
     characters,
     kind_of,
+    known_words,
     mentions,
     option_of,
     options_of,
@@ -95,6 +96,7 @@ _SAID_OF_LABEL = pattern(
     r"(?![^\n]{0,80}(?:{^called_right$}|{^right_word$}|{^option_noun$}|{^chooser$}|{field}|{better}|{over_another}))"
 )
 """A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
+_WORD_BEFORE = re.compile(rf"\W*(?:\w+ )?([^\W\d_]+) {LABELLED}\W*\Z")
 _DENIED_MENTION = pattern(r"(?:{^negated$}|{not_ending}) [^.,;:]{0,60}?{masked}(?!,? {^why$})")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
 _REVIEWED = re.compile(rf"^ ?({ONE}) ?(?::| -) ?\S", re.MULTILINE)
@@ -246,6 +248,8 @@ def option_text(reading: Reading) -> Outcome:
         raise Unreadable("retracted")
     for whole in _SENTENCE_END.split(reading.text):
         sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
+        for name in mentions(sentence, Kind.WORD):  # "nice" where "Nice" is another option
+            sentence = sentence.replace(name, "…") if reading.options.telling[option_of(name)] else sentence
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
         if predicate and said and option_of(predicate[1]) != option_of(said[0]):
             return None  # "many live in Lyon, but the capital is Paris"
@@ -333,6 +337,9 @@ def only_mention(reading: Reading) -> Outcome:
     every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != Kind.WORD)
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every) or _REJECTED.search(reading.text):
         return None
+    before = _WORD_BEFORE.match(reading.text)
+    if before and before[1].casefold() not in known_words():
+        return None  # "Nije B.": in a language without cues it may be a denial
     if _SAID_OF_LABEL.match(reading.text) or (_REASONING.search(reading.text) and not reading.complete()):
         return None  # or broken off where it began to go through the options
     return named, "only mention"

@@ -8,6 +8,7 @@ from unslant.replies.explicit import RULED_OUT
 from unslant.replies.grammar import ANY, Kind, mentions, options_of, pattern, words
 from unslant.replies.reading import NONE_STATED, SHORT, Outcome, Reading, Unreadable
 
+_PREDICATE = pattern(r" {be_verb}(?! ?{right}\b)")
 _ALL_BUT = pattern(
     r"\b(?:{all_but}(?P<before>{all_but_are})?|(?P<none>{none})),? {except}(?P<said>{either})"
     r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
@@ -98,9 +99,12 @@ def one_by_one(reading: Reading) -> Outcome:
 
 def none_stated(reading: Reading) -> Outcome:
     """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
-    stated = (match.start() for match in NONE_STATED.finditer(reading.plain, reading.retracted()))
-    if any(not pattern(r"{^supposed$}[^.;,\n]*\Z").search(reading.plain[max(0, at - 80) : at]) for at in stated):
-        return reading.none(), "none stated"
+    for stated in NONE_STATED.finditer(reading.plain, reading.retracted()):
+        # "None of these is a conifer. The one with white bark is the birch.": not said of what was asked
+        elsewhere = len(mentions(reading.text[stated.end() :])) == 1 and _PREDICATE.match(reading.plain, stated.end())
+        before = reading.plain[max(0, stated.start() - 80) : stated.start()]
+        if not elsewhere and not pattern(r"{^supposed$}[^.;,\n]*\Z").search(before):
+            return reading.none(), "none stated"
     if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
     if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):

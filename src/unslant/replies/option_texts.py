@@ -57,7 +57,7 @@ def tokens(text: str) -> list[Token]:
             continue
         if exact[-1].isdigit():
             exact = exact.replace(",", "").replace(" ", "") if exact[0] != "." else "0" + exact
-            stem = re.sub(r"\.0+\Z|(?<=\.\d)0+\Z", "", exact)
+            stem = re.sub(r"(\.\d*?)0+\Z", r"\1", exact).rstrip(".")
         else:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.

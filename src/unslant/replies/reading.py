@@ -183,6 +183,8 @@ MASKS = (
     Mask(REPORTED),
     # conceded before the point is made
     Mask(CONCEDED),
+    # "the probability that B is right is 5 %"
+    Mask(r"{begin}(?:{the} )?{probability}\b [^.:;,\n\d{not_any}]{0,30}(?P<said>{labelled})"),
     # called wrong before they are named: "the incorrect options are B, C and D"
     Mask(
         r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(?])?| ?[:(]| (?=\S))"
@@ -320,9 +322,10 @@ class Reading:
                 raise Unreadable("another number of options")
             return whole or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
-        if 1 < len(options) < len([*itertools.groupby(map(option_of, named))]):
+        labels = mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
+        if 1 < len(options_of(labels)) < len([*itertools.groupby(map(option_of, labels))]):
             raise Unreadable("options repeated")  # by a model stuck in a loop: "A B A B"
-        by_label = options_of(mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS))
+        by_label = options_of(labels)
         if Kind.CONFLICT in kinds:
             raise self.conflict(options)
         if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != options):
