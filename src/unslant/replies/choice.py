@@ -93,7 +93,7 @@ _REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|:\Z")
 """What a reply that rejects its only option says in any language, or the end of one that was about to discuss it."""
 _SAID_OF_LABEL = pattern(
     rf"\W?{characters(Kind.BARE)} (?!{{option_adverb}}\b)(?=[^\W\d_]{{2}})"
-    r"(?![^\n]{0,80}(?:{^called_right$}|{^right_word$}|{^option_noun$}|{^chooser$}|{field}|{better}|{over_another}))"
+    r"(?![^\n]{0,80}(?:{^called_right$}|{^right_word$}|{^option_noun$}|(?!{is_be}){^chooser$}|{field}|{better}|{over_another}))"
 )
 """A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
 _WORD_BEFORE = re.compile(rf"\W*(?:\w+ )?([^\W\d_]+) {LABELLED}\W*\Z")
@@ -158,6 +158,9 @@ def called_right(reading: Reading) -> Outcome:
     right = frozenset[int]().union(*(reading.answer(match[match.lastgroup or 0]) for match in statements))
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
+    also = pattern(r"({one}) \w{1,12} {^also$}").search(reading.text) if right else None
+    if also and not options_of(also[1]) <= right:
+        raise Unreadable("another")  # "C fits. D fits, too."
     every = reading.all()
     others = frozenset(range(reading.n)) - every
     named = reading.asserted(*((Kind.LABEL, Kind.BOTH) if right == others else (Kind.BOTH,)))
@@ -187,7 +190,9 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
-        or pattern(", {no_word} {labelled}{end}").match(reading.text, match.end("said"))  # "A, no B": B, or not B
+        or pattern(", (?:{no_word}|{but}) {labelled}{end}").match(
+            reading.text, match.end("said")
+        )  # "A, no B": B, or not B
         or pattern(r"{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})").search(
             reading.text, match.end("said")
         )

@@ -100,6 +100,9 @@ def one_by_one(reading: Reading) -> Outcome:
 def none_stated(reading: Reading) -> Outcome:
     """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
     for stated in NONE_STATED.finditer(reading.plain, reading.retracted()):
+        named = options_of(re.findall(ANY, stated[0]))
+        if named and len(named) < reading.n and not reading.none():
+            continue  # "none of A, B and C" of four
         # "None of these is a conifer. The one with white bark is the birch.": not said of what was asked
         elsewhere = len(mentions(reading.text[stated.end() :])) == 1 and _PREDICATE.match(reading.plain, stated.end())
         before = reading.plain[max(0, stated.start() - 80) : stated.start()]

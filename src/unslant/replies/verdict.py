@@ -237,7 +237,7 @@ def stated(text: str) -> Outcome:
         raise Unreadable("unsure")
     if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
         return None
-    at_once = _rule(r" ?: ?({said_word})").match(text, opening.end())
+    at_once = _rule(r" ?(?::|,? (?:{this}|{statement}) {is_said}) ?({said_word})").match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()
     open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
     if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
