@@ -9,7 +9,6 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +20,20 @@ from tests.first_screens import said
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.planted_judges import HABITS, judged
 from tests.studies.talkers import QUESTIONS
+from unslant.arrays import Floats
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.experiment.result import StudyResult
-from unslant.metrics import Bootstrap
+from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.estimate import verdict
 from unslant.metrics.registry import question_metrics
 from unslant.questions import Question, QuestionSet
+from unslant.responses import Run
 from unslant.responses.importers import Log, Logged, joined
+from unslant.studies.debias.measure_debiased import MEASURES, MeasureChange, PairedValues
 from unslant.studies.debias.panels import _headline
-from unslant.studies.debias.result import DebiasResult
+from unslant.studies.debias.result import DebiasResult, MethodEntry, Spent, averages
 from unslant.studies.debias.study import debias
 from unslant.studies.judge.result import JudgeResult
 from unslant.studies.leaderboard.study import Leaderboard
@@ -207,17 +209,43 @@ def test_only_the_average_is_compared_with_guessing() -> None:
     assert "The average and guessing cannot be distinguished on 40 questions" in screen
 
 
+def tried(values: Floats) -> DebiasResult:
+    """Methods that change the accuracy of each of Q questions by (Q, M) values, and nothing else."""
+    n = len(values)
+    nothing = MeasureChange(*[Estimate.undefined("not planted")] * 2, np.nan)
+    entries = []
+    for k, column in enumerate(values.T):
+        ids = tuple(f"q{q}" for q in range(n))
+        paired = PairedValues(ids, ("",) * n, ("",) * n, {"accuracy": column}, np.zeros(n, bool))
+        mean = Bootstrap(n).mean(column, bounds=(-1.0, 1.0), room="bounds, unsure")
+        change = dict.fromkeys(MEASURES, nothing) | {"accuracy": MeasureChange(nothing.relative, mean, np.nan)}
+        spent = Spent(0, 0, 0, 0, 0, 0)
+        entries.append(MethodEntry("m", "planted", f"m{k}", "", False, {}, change, (), spent, paired=paired))
+    return DebiasResult(tuple(entries), averages(entries), (), {"planted": n}, {}, Run(study="debias"))
+
+
 def test_an_interval_without_0_is_not_taken_for_a_gain_where_six_methods_were_tried() -> None:
     """Of six methods that gain nothing, the luckiest has an interval above 0 more often than 5 % of the time."""
 
-    def tried(gains: Sequence[int]) -> str:
-        values = [np.r_[np.ones(gain), np.zeros(99 - gain), -1.0] for gain in gains]
-        changes = [Bootstrap(100).mean(one, bounds=(-1.0, 1.0)) for one in values]
-        average = {f"m{i}": {"accuracy": SimpleNamespace(difference=one)} for i, one in enumerate(changes)}
-        return _headline(SimpleNamespace(average=average), "planted")  # type: ignore[arg-type]
+    def headline(gains: Sequence[int]) -> str:
+        columns = [np.r_[np.ones(gain), np.zeros(99 - gain), -1.0] for gain in gains]
+        return _headline(tried(np.column_stack(columns)), "planted")
 
-    assert tried([8]).startswith("m0 raises the accuracy of planted by ")
-    many = tried([8, 1, 1, 1, 1, 1])
+    assert headline([8]).startswith("m0 raises the accuracy of planted by ")
+    many = headline([8, 1, 1, 1, 1, 1])
     assert many.startswith("None of 6 methods is shown to raise the accuracy of planted; the largest estimate is ")
-    assert many.endswith("), m0, which the best of 6 can reach by chance")
-    assert "by chance" not in tried([3, 1, 1, 1, 1, 1])
+    low, high = (float(end.replace("−", "-")) for end in re.findall(r"\((\S+) to (\S+)\), m0", many)[0])
+    assert low <= 0 <= high
+
+
+def test_the_interval_of_the_best_method_counts_that_it_was_picked() -> None:
+    """Six methods that change 40 % of the answers and gain nothing: that of the best alone holds 0 in 0.87."""
+    rng = np.random.default_rng(3)
+    held = []
+    for _ in range(150):
+        result = tried(rng.choice([-1.0, 0.0, 1.0], size=(200, 6), p=[0.2, 0.6, 0.2]))
+        best = max(result.average.values(), key=lambda row: row["accuracy"].difference.value)["accuracy"]
+        assert best.joint.low < best.difference.low < best.difference.high < best.joint.high
+        held.append((best.joint.low <= 0 <= best.joint.high, best.difference.low <= 0 <= best.difference.high))
+    joint, alone = np.mean(held, axis=0)
+    assert joint >= 0.95 > 0.93 > alone
