@@ -58,6 +58,16 @@ def kappa(passages: int, size: int) -> Draw:
     return draw
 
 
+def chance_agreement(size: int, raters: int = 2, share: float = 0.9) -> Draw:
+    """Raters that name the first of two with probability ``share``, and do not look."""
+
+    def draw(rng: np.random.Generator) -> Estimate:
+        codes = 1.0 + (rng.random((raters, size)) > share)
+        return beyond_chance(codes, Bootstrap(size), pooled=raters > 2)
+
+    return draw
+
+
 def pooled(subjects: int) -> Draw:
     rates = np.array([0.4, 0.3, 0.2, 0.1])
 
@@ -131,6 +141,24 @@ def test_a_large_correlation_over_few_subjects_is_held_as_often_as_a_small_one()
         assert -1 <= r.low < r.value < r.high <= 1
         held.append(r.low <= truth <= r.high)
     assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize(
+    "draw", [chance_agreement(40), chance_agreement(40, share=0.8), chance_agreement(40, raters=3)]
+)
+def test_raters_that_nearly_always_say_the_same_agree_no_more_than_by_chance(draw: Draw) -> None:
+    """Their percentiles without the pairs that no draw has: 0.36 and 0.85 of two raters."""
+    rng = np.random.default_rng(6)
+    estimates = [draw(rng) for _ in range(60)]
+    assert np.mean([one.low <= 0 <= one.high for one in estimates]) >= 0.93
+
+
+def test_perfect_agreement_has_an_interval() -> None:
+    """Raters that agree on 20 of 20 pairs may differ in the next."""
+    codes = np.repeat([[1.0, 2.0]], 2, axis=0).repeat(10, axis=1)
+    kappa = beyond_chance(codes, Bootstrap(20))
+    assert kappa.value == kappa.high == 1
+    assert 0.6 < kappa.low < 0.95
 
 
 @pytest.mark.parametrize("draw", [robustness(3, 6), robustness(7, 6), kappa(7, 5), pooled(7), least(5)])

@@ -219,26 +219,30 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
             than of each rater's own (Cohen's kappa, of two).
     """
     codes = np.where((codes > 0).sum(axis=0) > 1, codes, 0)
-    kinds = np.unique(codes[codes > 0])
-    votes = (codes[:, :, None] == kinds).astype(float)  # (J, Q, K)
+    kinds, n, items = np.unique(codes[codes > 0]), codes.shape[1], int((codes > 0).any(axis=0).sum())
+    if len(kinds) < 2:
+        return Estimate.undefined("needs two different verdicts or more", items)
+    # A judge and labels that both name the first of two in 90 % of 40 pairs name the second together in none of them in
+    # 67 % of the draws. No resample then has such a pair, and kappa's percentiles end below the chance that it is.
+    pairs = np.zeros((len(codes), len(kinds) ** 2))
+    pairs[0], pairs[1] = np.repeat(kinds, len(kinds)), np.tile(kinds, len(kinds))
+    votes = (np.column_stack([codes, pairs])[:, :, None] == kinds).astype(float)  # (J, Q + K^2, K)
     counts = votes.sum(axis=0)
     sizes = counts.sum(axis=1)
-    if len(kinds) < 2:
-        return Estimate.undefined("needs two different verdicts or more", int((sizes > 0).sum()))
     differ = (sizes**2 - (counts**2).sum(axis=1)) / np.maximum(sizes - 1, 1)
 
     def statistic(totals: Floats) -> Floats:
         by_rater = totals[:, 1:].reshape(len(totals), *votes.shape[::2])  # (resamples, J, K)
-        together, n = by_rater.sum(axis=1), by_rater.sum(axis=(1, 2))
+        together, total = by_rater.sum(axis=1), by_rater.sum(axis=(1, 2))
         if pooled:
-            expected = (n**2 - (together**2).sum(axis=1)) / (n - 1)
+            expected = (total**2 - (together**2).sum(axis=1)) / (total - 1)
         else:
-            expected = n - 4 * by_rater.prod(axis=1).sum(axis=1) / n
-        undefined = np.full(len(n), np.nan)
+            expected = total - 4 * by_rater.prod(axis=1).sum(axis=1) / total
+        undefined = np.full(len(total), np.nan)
         return np.asarray(np.divide(expected - totals[:, 0], expected, out=undefined, where=expected > 0))
 
     features = np.column_stack([differ, votes.transpose(1, 0, 2).reshape(len(sizes), -1)])
-    return bootstrap.statistic(features, statistic, int((sizes > 0).sum()), low=-1.0, high=1.0)
+    return bootstrap.statistic(features[:n], statistic, items, low=-1.0, high=1.0, unseen=features[n:])
 
 
 def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
