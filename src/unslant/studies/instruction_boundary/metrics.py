@@ -293,6 +293,10 @@ def _measure(setting: str, kind: str, replies: SettingReplies, seed: int) -> Set
     )
 
 
+_EVERY = np.array([1.0, 0.0, 1.0, 0.0]), np.array([True, True, False, False])
+"""A question of each kind that there may be, right or wrong, of usual or unusual form: a sample may have none."""
+
+
 def _features(right: Floats, dense: Bools) -> Floats:
     """(Q, 4): right and asked among dense, right and asked among sparse."""
     mask = ~np.isnan(right)
@@ -321,13 +325,14 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
 
     passages = [group.question_contexts for group in groups]
     bootstrap = Bootstrap(len(features), contexts=[*chain(*passages)], seed=seed)
-    estimate = bootstrap.statistic(features, lambda totals: by_kind(totals).mean(axis=1), n, low=0.0, high=1.0)
-    each = by_kind(features.sum(axis=0, keepdims=True))[0].tolist()
-    # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty; of few questions
-    # it has no interval. Then it comes from those of the SR and GR of each kind, at a confidence at which they hold
-    # together (Bonferroni).
-    if not estimate.defined or not (math.isnan(estimate.low) or {0.0, 1.0} & set(each)):
+    unseen = block_diag(*[_features(*_EVERY)] * len(kinds))
+    estimate = bootstrap.statistic(
+        features, lambda totals: by_kind(totals).mean(axis=1), n, low=0.0, high=1.0, unseen=unseen
+    )
+    if not estimate.defined or not math.isnan(estimate.low):
         return estimate
+    # Of few questions it comes from the intervals of the SR and GR of each kind, at a confidence at which they hold
+    # together (Bonferroni).
     ends = []
     for (right, dense), contexts in zip(kinds, passages, strict=True):
         bootstrap = Bootstrap(len(right), contexts=contexts, seed=seed)
@@ -344,8 +349,7 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
 def robustness_difference(one: Responses, other: Responses) -> Estimate:
     """RS under vanilla of one model minus that of another, over the questions both replied to, paired.
 
-    Where every resample repeats the RS of one model, as if it were certain (of one without a right unusual answer it is
-    0), the interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
+    Of few questions, the interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
     """
     features, contexts, one_sided = [], list[str](), False
     asked: list[list[SettingReplies]] = [[], []]
@@ -368,9 +372,11 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
         here, there = _harmonic_of(totals.reshape(len(totals), len(features), 2, 4)).mean(axis=1).T
         return np.asarray(here - there)
 
-    estimate = Bootstrap(n, contexts=contexts).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
-    each = _harmonic_of(np.stack([kind.sum(axis=0).reshape(2, 4) for kind in features]))
-    if not estimate.value or not (math.isnan(estimate.low) or {0.0, 1.0} & set(each.ravel().tolist())):
+    pairs = [(np.repeat(_EVERY[0], 2), np.repeat(_EVERY[1], 2)), (np.tile(_EVERY[0][:2], 4), np.repeat(_EVERY[1], 2))]
+    unseen = block_diag(*[np.column_stack([_features(*one) for one in pairs])] * len(features))
+    bootstrap = Bootstrap(n, contexts=contexts)
+    estimate = bootstrap.statistic(block_diag(*features), gap, n, low=-1.0, high=1.0, unseen=unseen)
+    if not math.isnan(estimate.low):
         return estimate
     both = unpaired_difference(*(_robustness(groups, 0) for groups in asked)).within(-1.0, 1.0)
     return estimate if math.isnan(both.low) else replace(both, n=n, method="intervals of both")
