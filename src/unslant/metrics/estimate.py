@@ -227,12 +227,32 @@ class Verdict:
         p: two-sided, corrected for how many estimates were looked at; nan without an interval.
         needed: questions on which a distance as large as that measured would settle the matter with probability 0.8;
             None where it is settled, or where no number can be named.
+        null: value of no effect.
+        looked_at: how many estimates this one was picked from.
     """
 
     kind: Kind
     estimate: Estimate
     p: float
     needed: int | None
+    null: float = 0.0
+    looked_at: int = 1
+
+    @property
+    def joint(self) -> Estimate:
+        """The estimate with an interval that holds for all that were looked at (Bonferroni), and so also for the one
+        that was picked as the largest; a claim keeps it on its side of the null (Strassburger and Bretz 2008)."""
+        wide = self.estimate
+        if self.looked_at > 1 and wide.n > 1:
+            from scipy.special import stdtrit
+
+            tail, degrees = (1 - wide.confidence) / 2, (wide.n - 1) / 2  # as in p_of
+            times = float(stdtrit(degrees, 1 - tail / self.looked_at) / stdtrit(degrees, 1 - tail))
+            low, high = (wide.value + times * (end - wide.value) for end in (wide.low, wide.high))
+            low = max(low, self.null) if self.kind == "above" else low
+            high = min(high, self.null) if self.kind == "below" else high
+            wide = replace(wide, low=low, high=high)
+        return wide
 
     @property
     def differs(self) -> bool:
@@ -316,10 +336,10 @@ def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, loo
     p = min(1.0, p)
     # Equality goes first: a difference within the bound does not matter, even where it is significant.
     if bound is not None and null - bound <= estimate.low and estimate.high <= null + bound:
-        return Verdict("equal", estimate, p, None)
+        return Verdict("equal", estimate, p, None, null, looked_at)
     if p < 1 - estimate.confidence and estimate.excludes(null):
-        return Verdict("above" if estimate.value > null else "below", estimate, p, None)
-    return Verdict("unclear", estimate, p, _needed(estimate, null, bound, looked_at))
+        return Verdict("above" if estimate.value > null else "below", estimate, p, None, null, looked_at)
+    return Verdict("unclear", estimate, p, _needed(estimate, null, bound, looked_at), null, looked_at)
 
 
 def _needed(estimate: Estimate, null: float, bound: float | None, looked_at: int) -> int | None:

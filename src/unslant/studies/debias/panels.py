@@ -13,7 +13,7 @@ import numpy as np
 from unslant.arrays import grouped
 from unslant.debiasing.base import left_out_notes
 from unslant.experiment.page_parts import settings_rows
-from unslant.metrics import METRICS, Estimate, Verdict, verdict
+from unslant.metrics import METRICS, Estimate, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, significant, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
@@ -55,8 +55,9 @@ def page(result: DebiasResult) -> Page:
 
 
 def _verdicts(result: DebiasResult, key: str) -> dict[str, Verdict]:
-    """The verdict on each method's change of one measure, the highest first; their intervals hold at once."""
-    by_method = {method: verdict(row[key].joint) for method, row in result.average.items() if row[key].joint.defined}
+    """The verdict on each method's change of one measure, the highest first."""
+    changes = {method: row[key].difference for method, row in result.average.items() if row[key].difference.defined}
+    by_method = dict(zip(changes, verdicts(list(changes.values())), strict=True))
     return dict(sorted(by_method.items(), key=lambda item: -item[1].estimate.value))
 
 
@@ -69,7 +70,7 @@ def _headline(result: DebiasResult, subject: str) -> str:
         return f"No change of accuracy can be measured for {subject}"
     up = [method for method, one in by_method.items() if one.kind == "above"]
     best = up[0] if up else next(iter(by_method))
-    change = with_interval(by_method[best].estimate, 2 if up else _DIFFERENCE)
+    change = with_interval(_joint(by_method, best), 2 if up else _DIFFERENCE)
     if up:
         does = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(by_method) - 1} other methods"
         return f"{best} raises the accuracy of {subject} by {change}{does * (len(up) > 1)}"
@@ -77,6 +78,11 @@ def _headline(result: DebiasResult, subject: str) -> str:
         return f"{best} is not shown to raise the accuracy of {subject}: {change}"
     none = f"None of {len(by_method)} methods is shown to raise the accuracy of {subject}"
     return f"{none}; the largest estimate is {change}, {best}"
+
+
+def _joint(by_method: Mapping[str, Verdict], method: str) -> Estimate:
+    """The change of a method picked from all of them."""
+    return by_method[method].joint.within(-1.0, 1.0)
 
 
 def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, ...]:
@@ -124,11 +130,12 @@ def _sentence(subject: str, parts: Sequence[str]) -> str:
 def _tiles(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[Tile, ...]:
     base = [entry for entry in entries if entry.method == "none"]
     start = [("accuracy", base[0].measures["accuracy"], "accuracy, undebiased")] * (len(base) == 1)
-    best = next(iter(_verdicts(result, "accuracy") or _verdicts(result, "pbm")), None)
+    by_key = {key: _verdicts(result, key) for key in ("accuracy", "pbm")}
+    best = next(iter(by_key["accuracy"] or by_key["pbm"]), None)
     changes = [
-        ("change.difference", result.average[best][key].joint, f"change of {_NAMES[key]}, {best}")
-        for key in ("accuracy", "pbm")
-        if best is not None
+        ("change.difference", _joint(by_method, best), f"change of {_NAMES[key]}, {best}")
+        for key, by_method in by_key.items()
+        if best in by_method
     ]
     return Tile.row(*start, *changes)
 

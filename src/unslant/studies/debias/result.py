@@ -12,7 +12,6 @@ import numpy as np
 from unslant.arrays import Jsonable, grouped, json_fields
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
-from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.registry import metric
 from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import (
@@ -94,14 +93,11 @@ class MeanChange(Jsonable):
     Attributes:
         difference: debiased minus undebiased, each model and set counting the same; its interval is over the questions,
             paired. RStd, CKLD and AccStd are spreads, which have none.
-        joint: the same with a wider interval: those of all methods hold at once (Bonferroni), so that it covers also
-            that of the method picked as the best.
         relative: mean of the relative changes, as in P1 tables 3 and 4; it has no interval.
         smallest, largest: of these relative changes.
     """
 
     difference: Estimate
-    joint: Estimate
     relative: Estimate
     smallest: float
     largest: float
@@ -174,10 +170,7 @@ class DebiasResult(StudyResult):
 def averages(entries: Sequence[MethodEntry]) -> dict[str, dict[str, MeanChange]]:
     """Mean change of each method over models and sets."""
     methods = dict.fromkeys(entry.method for entry in entries if entry.change)
-    return {
-        method: _mean_changes([entry for entry in entries if entry.method == method], len(methods))
-        for method in methods
-    }
+    return {method: _mean_changes([entry for entry in entries if entry.method == method]) for method in methods}
 
 
 def transfers(entries: Sequence[MethodEntry]) -> tuple[Transfer, ...]:
@@ -186,7 +179,7 @@ def transfers(entries: Sequence[MethodEntry]) -> tuple[Transfer, ...]:
     return tuple(Transfer(*names, _mean_changes(group)) for names, group in groups.items())
 
 
-def _mean_changes(entries: Sequence[MethodEntry], methods: int = 1) -> dict[str, MeanChange]:
+def _mean_changes(entries: Sequence[MethodEntry]) -> dict[str, MeanChange]:
     means = {}
     for name in MEASURES:
         values = [v for entry in entries if not math.isnan(v := entry.change[name].relative.value)]
@@ -194,28 +187,20 @@ def _mean_changes(entries: Sequence[MethodEntry], methods: int = 1) -> dict[str,
         if values:
             relative = Estimate.bare(float(np.mean(values)), len(values), "relative: see the difference")
             ends = min(values), max(values)
-        defined = [entry for entry in entries if entry.change[name].difference.defined]
-        difference = joint = _mean_difference(defined, name)
-        if methods > 1 and defined and name in MEANS:
-            joint = _over_questions(defined, name, 1 - (1 - CONFIDENCE) / methods)
-        means[name] = MeanChange(difference, joint, relative, *ends)
+        means[name] = MeanChange(_mean_difference(entries, name), relative, *ends)
     return means
 
 
 def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
-    """Mean over entries of a measure's mean change, with its interval over the questions where it is one of means."""
+    """Mean over entries of a measure's mean change, with its interval over the questions."""
+    entries = [entry for entry in entries if entry.change[name].difference.defined]
     differences = [entry.change[name].difference for entry in entries]
     if not differences:
         return Estimate.undefined("no value to compare")
     if len(differences) == 1:
         return differences[0]
-    if name in MEANS:
-        return _over_questions(entries, name, CONFIDENCE)
-    return Estimate.bare(float(np.mean([one.value for one in differences])), len(differences), SPREAD)
-
-
-def _over_questions(entries: Sequence[MethodEntry], name: str, confidence: float) -> Estimate:
-    """Mean over entries of a measure that is a mean over questions, with its interval over these."""
+    if name not in MEANS:
+        return Estimate.bare(float(np.mean([one.value for one in differences])), len(differences), SPREAD)
     # Entries of one set share its questions, so models are paired by question. Each entry counts the same: a question
     # adds its change, divided by the number of questions, from each entry that has it. Sets and subjects are strata.
     pairs = [(entry.questions, entry.paired) for entry in entries if entry.paired is not None]
@@ -235,4 +220,4 @@ def _over_questions(entries: Sequence[MethodEntry], name: str, confidence: float
         weights[at] += 1 / len(values) / len(pairs)
     strata, contexts = zip(*groups.values(), strict=True)
     bootstrap = Bootstrap(len(place), strata, contexts=contexts, unsure=unsure)
-    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name), room="bounds, unsure", confidence=confidence)
+    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name), room="bounds, unsure")

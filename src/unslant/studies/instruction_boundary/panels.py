@@ -36,7 +36,7 @@ def page(study: BoundaryStudy) -> Page:
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
     statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
-    worst = min((change for change, _ in metrics.effects), key=lambda one: one.difference.value, default=None)
+    effects = sorted(metrics.effects, key=lambda one: one[0].difference.value)
     shares = [share for row in metrics.settings if (share := row["unreadable"]).defined]
     unread = max(shares, key=lambda one: one.value, default=Estimate.undefined("no reply came"))
     return Page(
@@ -45,7 +45,10 @@ def page(study: BoundaryStudy) -> Page:
         lines=(*_lines(metrics), spent(study.run)),
         tiles=Tile.row(
             ("robustness", base, "robustness with a complete instruction"),
-            *((("changes.difference", worst.difference, f"change under {worst.setting}"),) if worst else ()),
+            *(
+                ("changes.difference", one.joint.within(-1.0, 1.0), f"change under {worst.setting}")
+                for worst, one in effects[:1]
+            ),
             ("unreadable", unread, "most replies without an answer"),
         ),
         panels=(*panels, _statuses(study)),
@@ -68,7 +71,7 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
     change, outcome = min(effects, key=lambda one: one[0].difference.value)
     verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
-    size = magnitude(change.difference)
+    size = magnitude(outcome.joint.within(-1.0, 1.0))
     return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
 
 

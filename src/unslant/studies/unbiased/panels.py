@@ -113,11 +113,11 @@ def _worst(metrics: BoatMetrics) -> str:
     """The intervention that costs most by itself, of those shown to cost anything."""
     changes = [(codes, alone["change"]) for codes, alone in metrics.alone.items() if alone["change"].defined]
     outcomes = verdicts([change for _, change in changes])
-    costly = [pair for pair, one in zip(changes, outcomes, strict=True) if one.kind == "below"]
+    costly = [(codes, one) for (codes, _), one in zip(changes, outcomes, strict=True) if one.kind == "below"]
     if not costly:
         return ""
-    codes, change = min(costly, key=lambda pair: pair[1].value)
-    return f"By itself, {names_of(codes)} costs {magnitude(change)}."
+    codes, one = min(costly, key=lambda pair: pair[1].estimate.value)
+    return f"By itself, {names_of(codes)} costs {magnitude(one.joint.within(-1.0, 1.0))}."
 
 
 def _score(result: UnbiasedResult) -> Panel:

@@ -277,7 +277,7 @@ def _headline(result: ProbeResult) -> str:
     outcomes = dict(zip(rises, verdicts([*rises.values()], bound=SAME), strict=True))
     names = [name for name, one in outcomes.items() if one.kind == "above"]
     if names:
-        amounts = listed([f"{name} by {magnitude(rises[name])}" for name in names])
+        amounts = listed([f"{name} by {magnitude(outcomes[name].joint)}" for name in names])
         return f"Overconfidence in questions a model has rewritten itself rises: {amounts}"
     if all(one.kind in ("equal", "below") for one in outcomes.values()):
         return f"Rewriting the questions makes no model overconfident by {SAME} or more"
