@@ -122,6 +122,15 @@ def test_ranking_by_the_vote_leaves_the_habit_out() -> None:
         Leaderboard.of(mean.audits, rank_by="median")
 
 
+def test_scores_that_a_regression_extends_to_all_orders_stay_shares() -> None:
+    """Of single questions they can be above 1, and so were the means of few questions, up to 1.76."""
+    extended = np.array([[1.3, 0.2], [0.8, -0.1], [1.2, 0.4]])
+    pool = QuestionPool(["a", "b"], {"expected_accuracy": extended}, "expected_accuracy")
+    for one in pool.means("expected_accuracy"):
+        assert 0 <= one.low < one.high <= 1
+        assert one.low <= one.value <= one.high
+
+
 def test_the_price_of_a_habit_has_room_for_luck_that_went_one_way() -> None:
     """Of ten questions, the vote missed all five that the model does not know, each by 0.25."""
     lost = np.repeat([0.25, 0.0], 5)[:, None]

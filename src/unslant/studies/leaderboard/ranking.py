@@ -140,10 +140,11 @@ class QuestionPool:
         if not self._everywhere(mask):
             return Estimate.undefined(lacking)
         weights = self._weights(mask)
-        return self.bootstrap.ratio(
+        mean = self.bootstrap.ratio(
             np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings,
             room="bounds, unsure",
         )  # fmt: skip
+        return mean.within(*bounds)  # values that a regression extends to all orders can lie outside
 
     def means(self, key: str) -> list[Estimate]:
         """The mean of each model, or why it has none."""
