@@ -136,7 +136,7 @@ def talker() -> Any:
         def at(self, generate: Any) -> Talker:
             return self
 
-        def _replies(self, prompts: Sequence[Any]) -> Iterator[Reply]:
+        def replies_to(self, prompts: Sequence[Any]) -> Iterator[Reply]:
             yield from (Reply(index, "Confidence: 80%. Answer: A") for index in range(len(prompts)))
 
     return Talker(ModelInfo(name="talker", remote=True))

@@ -21,7 +21,7 @@ class RuleChat(FakeChat):
         self.rule = rule
         self.asked: list[str] = []
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         for index, prompt in enumerate(prompts):
             text = prompt.messages[-1].content if prompt.messages else prompt.text
             self.asked.append(text)

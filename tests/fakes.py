@@ -17,7 +17,7 @@ Rule = Callable[[str, list[str], list[str]], Sequence[float]]
 
 
 class FakeChat(ChatModel):
-    """A chat model behind a server, by its name alone; ``_replies`` is the subclass's."""
+    """A chat model behind a server, by its name alone; ``replies_to`` is the subclass's."""
 
     def __init__(self, name: str, identity: Mapping[str, str] | None = None) -> None:
         super().__init__(ModelInfo(name=name, identity=identity or {"model": name}, remote=True))

@@ -287,6 +287,11 @@ def check_text(text: str, key: str = "") -> None:
         raise ValueError(f"{_under(key)}not Unicode text: {half} is half of a character") from None
 
 
+def whole_text(text: str) -> str:
+    """The text with U+FFFD in place of what :func:`check_text` refuses."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _under(key: str) -> str:
     return f"{key[:60].encode('utf-8', 'backslashreplace').decode()!r}: " if key else ""
 

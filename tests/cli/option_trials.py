@@ -160,7 +160,7 @@ class Talker(FakeChat):
         self.seen.opened.append(repr(generate))
         return self
 
-    def _replies(self, prompts: Sequence[Any]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Any]) -> Iterator[Reply]:
         for index, prompt in enumerate(prompts):
             self.seen.prompts.append(repr(prompt))
             lines = re.findall(r"(?m)^([A-Z1-9])\. (.*)$", repr(prompt).replace("\\n", "\n")) or [("A", "")]

@@ -82,7 +82,7 @@ class Judge(FakeChat):
             expected = "UNCLEAR" if case.expected is None else ", ".join(sorted(case.expected)) or "NONE"
             self.known[case.prompt] = "?" if i < wrong else expected
 
-    def _replies(self, prompts: Sequence[Prompt]):
+    def replies_to(self, prompts: Sequence[Prompt]):
         for i in reversed(range(len(prompts))):
             text = prompts[i].messages[0].content
             if text not in self.known:

@@ -32,8 +32,8 @@ def test_the_vote_asks_every_option_once_in_every_place() -> None:
 class Cut(RuleChat):
     """Ends every reply at the limit of tokens."""
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        return (replace(reply, cut=True) for reply in super()._replies(prompts))
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        return (replace(reply, cut=True) for reply in super().replies_to(prompts))
 
 
 def test_replies_cut_before_an_answer_have_no_vote() -> None:

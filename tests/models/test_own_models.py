@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import unslant
-from unslant.models import ModelInfo, Scored, ScoringModel
-from unslant.models.chat import FunctionChat
+from unslant.models import ChatModel, GenerateOptions, ModelInfo, Reply, Scored, ScoringModel
+from unslant.models.answered import named_in
+from unslant.models.chat import FunctionChat, StoredChat
 from unslant.models.open import open_chat
 from unslant.models.stored import StoredModel
 from unslant.plugins.contracts import check_model
@@ -57,6 +58,47 @@ def test_results_of_another_kind(result: Callable[[int, int], Any], message: str
     mended = Own(lambda i, n: Scored(i, np.log(np.full(n, 1 / n))))
     with Store(tmp_path / "s.sqlite3") as store:
         unslant.audit(StoredModel(mended, store), "embedded", limit=4)
+
+
+class Talker(ChatModel):
+    """Yields what a function makes of each place."""
+
+    def __init__(self, reply: Callable[[int], Any]) -> None:
+        super().__init__(ModelInfo(name="own", identity={"model": "own"}))
+        self.reply = reply
+
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        return (self.reply(i) for i in range(len(prompts)))
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (lambda i: Reply(i - 1, "A"), "yields index -1, which came before or is not one of 0 to"),
+        (lambda i: Reply(0, "A"), "yields index 0, which came before"),
+        (lambda i: "A", "yields str, where Reply is expected"),
+        (lambda i: Reply(i, b"A"), "yields the text .*, where a str or None is expected"),
+    ],
+)
+def test_replies_of_another_kind(reply: Callable[[int], Any], message: str, tmp_path: Path) -> None:
+    with Store(tmp_path / "s.sqlite3") as store:
+        for model in (Talker(reply), StoredChat(Talker(reply), store)):
+            with pytest.raises(unslant.ModelError, match=rf"own: replies_to\(\) {message}"):
+                unslant.audit(model, QUESTIONS, orders="1")
+
+
+def test_half_an_emoji_at_the_end_of_a_reply_and_a_failure_without_a_reason_are_written(tmp_path: Path) -> None:
+    cut = unslant.audit(Talker(lambda i: Reply(i, "Answer: A \ud83d", by=("m\ud83d", ""))), QUESTIONS, orders="1")
+    assert set(cut.responses.table["raw"].to_pylist()) == {"Answer: A \N{REPLACEMENT CHARACTER}"}
+    cut.to_parquet(tmp_path / "cut.parquet")
+    assert unslant.read_result(tmp_path / "cut.parquet").headline == cut.headline
+    assert named_in({"model": "m\ud83d"}) == ("m\N{REPLACEMENT CHARACTER}", "")
+    assert "(no reply came)" in unslant.audit(Talker(lambda i: Reply(i, None)), QUESTIONS, orders="1").headline
+
+
+def test_a_model_without_options_says_so() -> None:
+    with pytest.raises(unslant.InputError, match="own takes no options such as the temperature of this study"):
+        Talker(lambda i: Reply(i, "A")).at(GenerateOptions())
 
 
 def test_a_result_that_is_missing_is_a_failed_response() -> None:

@@ -26,7 +26,7 @@ class Counting(FakeChat):
         self.fails = fails
         self.seen: list[str] = []
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         for index, prompt in reversed(list(enumerate(prompts))):
             text = prompt.messages[0].content
             self.seen.append(text)

@@ -52,7 +52,7 @@ class ByText(ScoringModel):
 class Answers(FakeChat):
     """Answers with the label of the longest line, and sometimes with none."""
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Any:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Any:
         for i, prompt in enumerate(prompts):
             text = prompt.messages[-1].content if prompt.messages else prompt.text
             number = sum(map(ord, text))

@@ -134,8 +134,8 @@ def test_a_label_with_another_text_is_a_conflict_and_not_a_habit_of_avoiding_the
 
 def test_replies_cut_at_the_limit_are_counted_with_the_option_that_helps() -> None:
     class Cut(RuleChat):
-        def _replies(self, prompts):
-            for reply in super()._replies(prompts):
+        def replies_to(self, prompts):
+            for reply in super().replies_to(prompts):
                 yield replace(reply, text="Let me think about the options first. The ite", cut=True)
 
     result = audit(Cut(conflicting), QUESTIONS[2:6])
@@ -148,10 +148,10 @@ def test_asking_again_is_reported_apart() -> None:
         return conflicting(stem, labels, texts)
 
     class Again(RuleChat):
-        def _replies(self, prompts):
+        def replies_to(self, prompts):
             told = [prompt for prompt in prompts if prompt.messages and "Which label" in prompt.messages[-1].content]
             if not told:
-                yield from super()._replies(prompts)
+                yield from super().replies_to(prompts)
                 return
             assert [message.role for message in told[0].messages[-2:]] == ["assistant", "user"]
             yield from (Reply(i, "C") for i in range(len(prompts)))

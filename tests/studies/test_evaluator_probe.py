@@ -42,7 +42,7 @@ class Voice(FakeChat):
         super().__init__(name)
         self.confidence = confidence
 
-    def _replies(self, prompts):
+    def replies_to(self, prompts):
         for index, prompt in enumerate(prompts):
             if "New question:" in prompt.text:
                 stem = re.search(r"Question: (.*)\nNew question:", prompt.text)[1]
@@ -213,8 +213,8 @@ def test_the_judge_sees_question_options_and_kept_answer(questions):
 
 def test_a_model_whose_rephrasing_fails_is_left_out_of_it_alone(questions):
     class Silent(Voice):
-        def _replies(self, prompts):
-            replies = super()._replies(prompts)
+        def replies_to(self, prompts):
+            replies = super().replies_to(prompts)
             yield from (
                 Reply(i, "") if "New question:" in prompts[i].text else reply for i, reply in enumerate(replies)
             )

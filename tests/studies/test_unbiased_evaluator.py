@@ -157,7 +157,7 @@ class Talker(FakeChat):
         super().__init__("talker")
         self.answer, self.open_answers = answer, open_answers or {}
 
-    def _replies(self, prompts):
+    def replies_to(self, prompts):
         for index, prompt in enumerate(prompts):
             last = prompt.messages[-1].content
             seen = read(Prompt(last, ()))

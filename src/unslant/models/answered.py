@@ -26,6 +26,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, printable
+from unslant.files import whole_text
 from unslant.models.base import NOBODY, Malformed, Scored
 from unslant.prompts import Prompt
 from unslant.responses.provenance import AnsweredBy
@@ -51,6 +52,10 @@ class ModelChanged(ModelError):
         super().__init__(problem)
         self.since = tuple(since)
 
+    def with_store(self) -> ModelChanged:
+        """The same error of a run whose answers are in a store."""
+        return ModelChanged(f"{self}. {WHAT_TO_DO}", self.since)
+
 
 def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
     """The model and the system that a reply names; empty where it names none.
@@ -62,7 +67,7 @@ def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
     for name in (model, system):
         if name is not None and not isinstance(name, str):
             raise Malformed(f"the reply names {name!r} as its model or system")
-    return model or "", system or ""
+    return whole_text(model or ""), whole_text(system or "")
 
 
 _NOISE_PROBABILITY, _NOISE_SUM = 0.02, 0.3
@@ -114,8 +119,7 @@ class Answerers:
             raise ModelChanged(
                 f"{self.name}: after {self.replies.total():,} replies{where} ({clock(time.time())}), "
                 + ("a stored reply is of" if stored else "the server answers as")
-                + f" {printable(by[0])!r}; before, {printable(before)!r} answered. {WHAT_TO_DO}; or ask for "
-                f"one of them by that name"
+                + f" {printable(by[0])!r}; before, {printable(before)!r} answered; ask for one of them by that name"
             )
         self.replies[by] += 1
         self._first.setdefault(by, group)
@@ -226,7 +230,7 @@ class Watch(Answerers):
         raise ModelChanged(
             f"{self.name}: the server has become another model: it gives other scores now for prompts that it answered "
             f"up to question {before.prompt.group!r} ({clock(before.when)}, reply {before.number:,} of "
-            f"{self.replies.total():,}){end}. {WHAT_TO_DO}",
+            f"{self.replies.total():,}){end}",
             [one.prompt for one in rest],
         )
 

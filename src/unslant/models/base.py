@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -187,6 +187,17 @@ class ScoringModel(Model, ABC):
         """
 
 
+def misplaced(result: Any, kind: type, missing: Collection[int], total: int) -> str:
+    """Why this is not the result, of a ``kind``, for one of ``total`` prompts that is still ``missing``; empty if it
+    is."""
+    if not isinstance(result, kind):
+        return f"yields {type(result).__name__}, where {kind.__name__} is expected"
+    index = getattr(result, "index", None)
+    if not isinstance(index, int | np.integer) or index not in missing:
+        return f"yields index {index!r}, which came before or is not one of 0 to {total - 1}"
+    return ""
+
+
 def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Iterator[Scored]:
     """The results of ``model.score(prompts, *more)``, which may be a model of other people.
 
@@ -195,12 +206,8 @@ def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Itera
     """
     missing = set(range(len(prompts)))
     for result in model.score(prompts, *more):
-        problem = ""
-        if not isinstance(result, Scored):
-            problem = f"yields {type(result).__name__}, where Scored is expected"
-        elif not isinstance(result.index, int | np.integer) or result.index not in missing:
-            problem = f"yields index {result.index!r}, which came before or is not one of 0 to {len(prompts) - 1}"
-        elif result.logprobs is not None:
+        problem = misplaced(result, Scored, missing, len(prompts))
+        if not problem and result.logprobs is not None:
             shape = (len(prompts[result.index].continuations),)
             right = isinstance(result.logprobs, np.ndarray) and result.logprobs.dtype.kind in "fiu"
             if not right or result.logprobs.shape != shape:

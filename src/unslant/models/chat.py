@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from unslant.errors import InputError, ModelError, first_line
-from unslant.models.answered import Answerers
-from unslant.models.base import NOBODY, Model, ModelInfo
+from unslant.files import whole_text
+from unslant.models.answered import Answerers, ModelChanged
+from unslant.models.base import NOBODY, Model, ModelInfo, misplaced
 from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.options import CONNECTIONS, GenerateOptions, ModelOptions
 from unslant.models.stored import Stored, keys_of
@@ -59,7 +60,8 @@ _Other = TypeVar("_Other", bound="ChatModel")
 
 
 class ChatModel(Model, ABC):
-    """A model that generates replies, and counts them. Subclasses give :meth:`at` and :meth:`_replies`.
+    """A model that generates replies, and counts them. Subclasses give :meth:`replies_to`; if they take options, also
+    :meth:`at`.
 
     Attributes:
         cost: running total; subtract a copy taken before to get the cost of one call.
@@ -73,9 +75,14 @@ class ChatModel(Model, ABC):
         self.errors: Counter[str] = Counter()
         self.answerers = Answerers(info.name)
 
-    @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:
-        """The same model with other options; its costs are counted with this one's."""
+        """The same model with other options; its costs are counted with this one's (:meth:`counted_here`).
+
+        Raises:
+            InputError: if it has none, as by default.
+        """
+        why = "takes no options such as the temperature of this study"
+        raise InputError(f"{self.name} {why}: give a subclass of unslant.models.ChatModel with a method at")
 
     @property
     def takes_turns(self) -> bool:
@@ -88,7 +95,7 @@ class ChatModel(Model, ABC):
         return self
 
     @abstractmethod
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         """One reply per prompt, which :meth:`generate` counts."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
@@ -100,7 +107,7 @@ class ChatModel(Model, ABC):
             ModelError: if no request can succeed: a wrong key, an unknown model, no server at the address.
             ModelChanged: if a reply names another model than those before.
         """
-        yield from self._counted(self._replies(prompts), prompts)
+        yield from self._counted(self.replies_to(prompts), prompts)
 
     def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
         """The replies to the prompts at some places, as :meth:`generate` gives them to all."""
@@ -108,8 +115,9 @@ class ChatModel(Model, ABC):
             yield replace(reply, index=places[reply.index])
 
     def _counted(self, replies: Iterator[Reply], prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        missing = set(range(len(prompts)))
         for reply in replies:
-            cost = self.cost
+            reply, cost = self._checked(reply, missing, len(prompts)), self.cost
             cost.requests += 1
             cost.input_tokens += reply.input_tokens or 0
             cost.output_tokens += reply.output_tokens or 0
@@ -122,10 +130,26 @@ class ChatModel(Model, ABC):
                 self._note(reply, prompts[reply.index])
             yield reply
 
+    def _checked(self, reply: Any, missing: set[int], total: int) -> Reply:
+        """A reply of :meth:`replies_to`, which may be other people's, without halves of characters, as of a cut emoji.
+
+        Raises:
+            ModelError: if it is not a reply, or not that to one of the prompts that are ``missing``.
+        """
+        problem = misplaced(reply, Reply, missing, total)
+        if not problem and not isinstance(reply.text, str | None):
+            problem = f"yields the text {str(reply.text)[:60]!r}, where a str or None is expected"
+        if problem:
+            raise ModelError(f"{self.name}: replies_to() {problem}")
+        missing.remove(reply.index)
+        if reply.text is None:
+            return replace(reply, error=whole_text(reply.error or "no reply came"))
+        return replace(reply, text=whole_text(reply.text), by=(whole_text(reply.by[0]), whole_text(reply.by[1])))
+
     def _note(self, reply: Reply, prompt: Prompt) -> None:
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
-    def _accounted_here(self, other: _Other) -> _Other:
+    def counted_here(self, other: _Other) -> _Other:
         """The other model, with its costs and errors counted with this one's."""
         other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
@@ -145,15 +169,11 @@ class FunctionChat(ChatModel):
         super().__init__(ModelInfo(name=name, identity={"function": f"{named.__module__}.{named.__qualname__}"}))
         self._function = function
 
-    def at(self, generate: GenerateOptions) -> FunctionChat:
-        takes = "takes a prompt and no options such as the temperature of this study"
-        raise InputError(f"{self.name} is a function, which {takes}: give a subclass of unslant.models.ChatModel")
-
     @property
     def takes_turns(self) -> bool:
         return False
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         limit = Limit(CONNECTIONS if inspect.iscoroutinefunction(self._function) else 1, adaptive=False)
         for index, reply in from_several(prompts, [Server(self._one, limit, nullcontext)]):
             yield replace(reply, index=index)
@@ -185,14 +205,14 @@ class LocalChat(ChatModel):
         self._options = (generate or GenerateOptions()).filled()
 
     def at(self, generate: GenerateOptions) -> LocalChat:
-        return self._accounted_here(LocalChat(self.model, generate, self.batch))
+        return self.counted_here(LocalChat(self.model, generate, self.batch))
 
     @property
     def takes_turns(self) -> bool:
         return bool(getattr(self.model.tokenizer, "chat_template", None))
 
     def choosing(self) -> LocalChat:
-        return self._accounted_here(_Choosing(self.model, self._options, self.batch))
+        return self.counted_here(_Choosing(self.model, self._options, self.batch))
 
     def identify(self) -> ModelInfo:
         """The model's identity (:mod:`unslant.models.hf.identity`), and how it generates."""
@@ -212,9 +232,9 @@ class LocalChat(ChatModel):
     def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
         """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches."""
         # A batch's prompts decide what is sampled, so a resumed run must not form new batches.
-        yield from self._counted(self._replies(prompts, frozenset(places)), prompts)
+        yield from self._counted(self.replies_to(prompts, frozenset(places)), prompts)
 
-    def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
         places = range(len(prompts)) if places is None else places
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
@@ -273,7 +293,7 @@ class _Choosing(LocalChat):
         self._info = replace(info, identity={**info.identity, "reply": "the most probable continuation"})
         return self._info
 
-    def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
         indices = sorted(range(len(prompts)) if places is None else places)
         # Scored to the end of the turn: "N" begins "NONE", and "1" begins "10".
         turns = [replace(prompts[index], to_end=True) for index in indices]
@@ -329,17 +349,23 @@ class StoredChat(Stored[ChatModel], ChatModel):
         """The same store in front of a variant of the model."""
         other = StoredChat(model, self.store, self.run, offline=self.offline)
         other._counts = self._counts
-        return self._accounted_here(other)
+        return self.counted_here(other)
 
     def identify(self) -> ModelInfo:
         self._identity = self.store.known_as(self.model_asked.identify().identity)
         return self.info
 
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        try:
+            yield from super().generate(prompts)
+        except ModelChanged as change:
+            raise change.with_store() from None
+
     def _note(self, reply: Reply, prompt: Prompt) -> None:
         if reply.recalled:  # the wrapped model has noted the others, before they were stored
             super()._note(reply, prompt)
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         identity = self.identify().identity
         if why := self._why_apart():
             warnings.warn(f"{self.name}: {why}; its replies are neither stored nor reused", stacklevel=3)

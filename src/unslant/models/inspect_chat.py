@@ -71,11 +71,11 @@ class InspectChat(ChatModel):
         ).merge(_config(self._options.inspect))
 
     def at(self, generate: GenerateOptions) -> InspectChat:
-        other = self._accounted_here(InspectChat(self._model, self.name, generate, self._how))
+        other = self.counted_here(InspectChat(self._model, self.name, generate, self._how))
         other._probed = self._probed
         return other
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         check_online(self.name)
         left = list(range(len(prompts)))
         if left and not self._probed:

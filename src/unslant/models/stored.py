@@ -124,15 +124,15 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
                         "run has used some; they have been dropped: run the same command again"
                     )
                 stored_pass = self.store.open_pass(Kept, identity, keys, self.run)
-            for position, row in sorted(stored_pass.stored().items()):
-                model.note_stored(row.by, prompts[position].group)
             try:
+                for position, row in sorted(stored_pass.stored().items()):
+                    model.note_stored(row.by, prompts[position].group)
                 yield from _StoredCall(self, stored_pass).score(
                     lambda missing: base.checked(model, [prompts[i] for i in missing])
                 )
             except ModelChanged as change:  # the other model's scores were stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
-                raise
+                raise change.with_store() from None
             return
         if why := self._why_apart():
             yield from self._apart(prompts, why)
