@@ -14,7 +14,7 @@ import pytest
 from tests.serving import Fault, FaultServer, llama_server
 from unslant.errors import ModelError
 from unslant.models import http
-from unslant.models.first_token import scores_in, top_logprobs
+from unslant.models.first_token import NoScores, scores_in, top_logprobs
 from unslant.models.served import ServedModel
 from unslant.prompts import Cloze, Message, Prompt, Writer, load_template
 from unslant.responses import is_censored
@@ -116,15 +116,16 @@ def test_transient_faults_are_waited_out(monkeypatch):
             Fault(503, "<html>"),
             Fault(body=legacy_shape(TOP), cut=True),
             Fault(body="{not json"),
+            Fault(body="{}", headers={"Content-Encoding": "gzip"}),
         ],
         itertools.repeat(Fault(body=legacy_shape(TOP))),
     )
     with FaultServer(lambda _: next(faults)).running() as server:
-        model = served(server.url)
+        model = served(server.url, retries=6)
         (scored,) = model.score([PROMPT])
     assert (scored.index, scored.bounds) == (0, ())
     assert scored.logprobs == pytest.approx([math.log(0.5), math.log(0.3)])
-    assert len(server.requests) == 6
+    assert len(server.requests) == 7
     assert set(server.authorizations) == {"Bearer sk-secret"}
     assert "sk-secret" not in repr(vars(model)) + repr(model.info.identity)
 
@@ -174,6 +175,21 @@ def test_a_server_without_completions_is_asked_to_chat_instead():
             with pytest.raises(ModelError, match="404") as caught:
                 list(served(server.url).score([prompt]))
             assert ("only chats" in str(caught.value)) == hinted
+
+
+def test_an_unknown_model_is_not_taken_for_a_server_that_only_chats():
+    unknown = Fault(404, {"error": {"message": "The model `words` does not exist.", "code": 404}})
+    with (
+        FaultServer(lambda _: unknown).running() as server,
+        pytest.raises(ModelError, match="does not exist") as caught,
+    ):
+        list(served(server.url).score([PROMPT]))
+    assert "--chat" not in str(caught.value) + repr(caught.value)
+
+
+def test_a_position_without_log_probabilities_is_none_at_all():
+    with pytest.raises(NoScores, match="without log-probabilities"):
+        top_logprobs({"choices": [{"text": "A", "logprobs": {"tokens": ["A"], "top_logprobs": [None]}}]})
 
 
 def test_a_chat_is_asked_as_a_chat():
@@ -332,7 +348,8 @@ def test_a_server_that_fails_on_the_way_ends_the_run():
 
 
 def test_an_error_in_a_reply_of_status_200_is_waited_out_if_it_may_pass():
-    faults = itertools.chain([OVERLOADED, Fault(body={"error": {"type": "overloaded_error"}})])
+    flat = {"object": "error", "message": "out of memory", "type": "InternalServerError", "code": 500}  # as vLLM's
+    faults = itertools.chain([OVERLOADED, Fault(body={"error": {"type": "overloaded_error"}}), Fault(body=flat)])
     with FaultServer(lambda _: next(faults, Fault(body=legacy_shape(TOP)))).running() as server:
         (scored,) = served(server.url).score([PROMPT])
     assert scored.logprobs is not None

@@ -109,7 +109,7 @@ def _first_token(logprobs: Any, tokens: int) -> list[tuple[str, float]]:
         for name in ("tokens", "token_logprobs", "text_offset"):
             if (other := logprobs.get(name)) is not None and len(other) != len(top):
                 raise ValueError(f"{len(top)} positions in top_logprobs, {len(other)} in {name}")
-        return [(text, number(value)) for text, value in top[0].items()]
+        return [(text, number(value)) for text, value in (top[0] or {}).items()]
     return []
 
 

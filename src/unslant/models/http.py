@@ -215,7 +215,7 @@ class Endpoint:
         except TimeoutError:
             self.limit.overloaded()
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # also a body that cannot be unpacked
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
             if self._reached or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 raise _Transient(problem) from None
@@ -262,7 +262,9 @@ class Endpoint:
 
 def error_in(reply: Any) -> tuple[str, int]:
     """The error that proxies write into a reply with status 200, and the HTTP status that it means; 0 if unknown."""
-    error = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
+    if not isinstance(reply, Mapping):
+        return "", 0
+    error = reply.get("error") or reply.get("detail") or (reply if reply.get("object") == "error" else None)
     if not error:
         return "", 0
     entries: Mapping[str, Any] = {**reply, **(error if isinstance(error, Mapping) else {})}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -181,7 +182,9 @@ class ServedModel(HttpModel):
                 if isinstance(error, Malformed) or await self.fails_alone(prompt, error, shortest, again):
                     return Scored(0, None, f"{place}: {error}")
                 no_scores = isinstance(error, NoScores)
-                no_route = isinstance(error, Refused) and error.status in (404, 405)
+                # A refusal that names the model is about the model, at a route that is there.
+                of_model = re.search(rf"(?<!\w){re.escape(self.model)}(?!\w)", str(error))
+                no_route = isinstance(error, Refused) and error.status in (404, 405) and not of_model
                 hint = hint_of(self.url) if no_scores or no_route else ""
                 if no_route and not hint and not prompt.messages:
                     hint = " (a server that only chats needs --chat)"
