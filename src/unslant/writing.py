@@ -262,9 +262,15 @@ def write_all(*writes: Callable[[], object]) -> None:
 
 
 class _Outlet(io.FileIO):
-    """A standard stream that never raises: output that it cannot take is dropped, and ``error`` has the reason."""
+    """A standard stream that never raises: output that it cannot take is dropped.
+
+    Attributes:
+        error: the reason, if any was dropped.
+        reported: whether :func:`print_whole` has raised it.
+    """
 
     error: OSError | None = None
+    reported = False
 
     def write(self, data: Any, /) -> int:
         try:
@@ -283,7 +289,8 @@ def unfailing_streams() -> Iterator[Callable[[], str]]:
     """While the block runs, a full disk or a closed pipe behind standard output or error raises nothing.
 
     Yields:
-        A function that returns why standard output could not be written; empty if it was, or if its reader closed it.
+        A function that returns why standard output could not be written; empty if it was, if its reader closed it, or
+        if an error has said so already.
     """
     for descriptor in range(3):  # the next file opened would get a closed one, and prints would go into that file
         try:
@@ -295,7 +302,8 @@ def unfailing_streams() -> Iterator[Callable[[], str]]:
 
     def lost() -> str:
         sys.stdout.flush()
-        error = _error_of(sys.stdout)
+        outlet = _outlet_of(sys.stdout)
+        error = outlet.error if outlet and not outlet.reported else None
         return "" if error is None or isinstance(error, BrokenPipeError) else str(unwritable("standard output", error))
 
     try:
@@ -316,8 +324,10 @@ def print_whole(text: str) -> None:
         print(text, end="", flush=True)
     except OSError as error:
         raise unwritable("standard output", error) from error
-    if lost := _error_of(sys.stdout):
-        raise unwritable("standard output", lost)
+    outlet = _outlet_of(sys.stdout)
+    if outlet and outlet.error:
+        outlet.reported = True
+        raise unwritable("standard output", outlet.error)
 
 
 def _unfailing(stream: TextIO | None, original: TextIO | None, descriptor: int) -> TextIO:
@@ -335,6 +345,6 @@ def _unfailing(stream: TextIO | None, original: TextIO | None, descriptor: int) 
     )
 
 
-def _error_of(stream: object) -> OSError | None:
+def _outlet_of(stream: object) -> _Outlet | None:
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    return raw.error if isinstance(raw, _Outlet) else None
+    return raw if isinstance(raw, _Outlet) else None

@@ -105,8 +105,9 @@ def test_a_reader_who_leaves_early_and_a_closed_standard_output_lose_no_file(tmp
     os.close(writing)
     assert unread.returncode == 5
     assert unread.stderr.endswith("error: standard output: cannot be written: broken pipe\n")
-    closed = run(*words, tmp_path / "n.json", preexec_fn=lambda: os.close(1))
-    assert (closed.returncode, closed.stderr.count("\n")) == (5, 1)
+    for numbers in (tmp_path / "n.json", "-"):
+        closed = run(*words, numbers, preexec_fn=lambda: os.close(1))
+        assert (closed.returncode, closed.stderr.count("error: ")) == (5, 1)
     assert json.loads((tmp_path / "n.json").read_text())["n"] == 1
     assert json.loads((tmp_path / "read.jsonl").read_text())["read"] == ["A"]
 
