@@ -144,6 +144,10 @@ def test_corrected_answers_can_be_compared() -> None:
         (lambda: unslant.audit("fair", QUESTIONS, shard="1/2"), "no option 'shard': functions print, write and store"),
         (lambda: unslant.study.debias(log="x.jsonl"), "no option 'log': debias asks models"),
         (lambda: unslant.read_result([{"a": 1}]), "path of type list: give the name of a file"),  # type: ignore[arg-type]
+        (lambda: unslant.plan(5), "pilot of type int: give an audit, or the name of its file"),  # type: ignore[arg-type]
+        (lambda: unslant.train("fair", QUESTIONS, 5), "out of type int: give the name of a folder"),  # type: ignore[arg-type]
+        (lambda: unslant.study.annotation([5]), "sheets of type int: give the names of filled-in files"),  # type: ignore[list-item]
+        (lambda: unslant.study.annotation("none.csv"), "none.csv: no such file"),
         (lambda: unslant.compare("one.parquet"), "give two results or more, each as an argument of its own"),
         (lambda: unslant.open_model("fair", dvice="cpu"), "no option 'dvice': did you mean 'device'"),
         (lambda: unslant.Debiased("fair", "vote", dvice="cpu"), "no setting 'dvice': did you mean 'device'"),

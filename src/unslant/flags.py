@@ -9,6 +9,7 @@ command line, and makes its parameters of these.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +66,13 @@ class Heading:
 
     title: str
     place: int
+
+
+def path_in(name: str, value: object, give: str = "the name of a file") -> Path:
+    """The path in an argument of a function; InputError, naming the argument, on anything else."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} of type {type(value).__name__}: give {give}")
+    return Path(value)
 
 
 def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened
         ),
         (
             ["study", "base-rate", "no/such/model", "--baseline", "old.parquet"],
-            "old.parquet: contains responses of the study audit; this command reads those of base-rate",
+            "old.parquet: contains responses of the study audit; those of base-rate are needed",
         ),
         (
             ["leaderboard", "no/such/model", "other/model", "--baseline", "old.parquet"],

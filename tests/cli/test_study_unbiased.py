@@ -117,7 +117,7 @@ def test_recorded_runs_of_the_evaluator_are_read_and_compared(responses, tmp_pat
     assert json.loads((tmp_path / "r.json").read_text())["metrics"]["vanilla"]["n"] == 8
     wrong = unslant("audit", "--log", responses)
     assert wrong.code == 2
-    assert "contains responses of the study unbiased; this command reads those of audit" in wrong.err
+    assert "contains responses of the study unbiased; those of audit are needed" in wrong.err
     twice = unslant("study", "unbiased", "--log", responses, tmp_path / "other.parquet")
     assert twice.code == 2
     assert "two results are of the same model" in twice.err

@@ -316,7 +316,7 @@ def test_lists_with_ties(tmp_path: Path) -> None:
 def test_the_audit_does_not_read_them(tmp_path: Path) -> None:
     record = {"question": "Why?", "response_A": "one", "response_B": "two", "decision": "A"}
     (tmp_path / "log.jsonl").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="contains responses of the study judge; this command reads those of audit"):
+    with pytest.raises(InputError, match="contains responses of the study judge; those of audit are needed"):
         tables_of("audit", tmp_path / "log.jsonl")
 
 

@@ -377,7 +377,7 @@ def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) ->
     tables = load_logs(logs_in(logs), fields)
     for table in tables:
         if study and table.run.study != study:
-            reason = f"contains responses of the study {table.run.study}; this command reads those of {study}"
+            reason = f"contains responses of the study {table.run.study}; those of {study} are needed"
             raise InputError(f"{listed_files(logs)}: {reason}")
     return tables
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
+from unslant.flags import path_in
 
 if TYPE_CHECKING:
     from unslant.experiment.result import StudyResult
@@ -74,8 +75,7 @@ def read_result(path: str | Path) -> StudyResult:
         >>> unslant.read_result("fair.parquet").name
         'fair'
     """
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path of type {type(path).__name__}: give the name of a file, or of an adapter's folder")
+    path = path_in("path", path, "the name of a file, or of an adapter's folder")
     if os.path.isdir(path):
         training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training

@@ -19,7 +19,7 @@ from unslant.experiment.job import provenance
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json, parse_json, read_text
-from unslant.flags import by_kind, part_of, with_options
+from unslant.flags import by_kind, part_of, path_in, with_options
 from unslant.metrics import METRICS, Estimate, Metric, metric
 from unslant.models import ModelOptions
 from unslant.models.open import opened, options_of_each
@@ -180,6 +180,7 @@ def train(
     """
     parts = by_kind({"settings": AdapterSettings, "models": ModelOptions}, options)
     settings = with_options(AdapterSettings, settings, parts["settings"])
+    out = path_in("out", out, "the name of a folder")
     (models,) = options_of_each([model], ModelOptions(**parts["models"]), ("score", "train"))
     recipe = part_of(settings, TrainSettings)
     needed("peft", "training an adapter")
@@ -187,7 +188,6 @@ def train(
     from unslant.debiasing.lora1.training import split
     from unslant.debiasing.lora1.training import train as run
 
-    out = Path(out)
     sample = settings.sampled(settings.load(questions))
     pool = settings.pool(settings.held_out)
     training, held_out = (list(sample), list(pool)) if pool else split(sample.questions, settings.seed)

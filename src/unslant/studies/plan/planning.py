@@ -19,7 +19,7 @@ from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
 from unslant.experiment.result import StudyResult, listed_files, logs_in
-from unslant.flags import check_unused, with_options
+from unslant.flags import check_unused, path_in, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, half_width
 from unslant.metrics.measures import detectable_difference
@@ -391,7 +391,7 @@ def _pilot(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
             raise InputError("the log has several models: give the files of one")
     if isinstance(pilot, AuditResult):
         return Pilot.of(pilot.to_dict(), listed_files(log) if log else "the pilot", pilot.responses)
-    earlier = Baseline.read(Path(pilot), AuditResult)
+    earlier = Baseline.read(path_in("pilot", pilot, "an audit, or the name of its file"), AuditResult)
     audit = earlier.result if isinstance(earlier.result, AuditResult) else None
     try:
         return Pilot.of(earlier.values, earlier.path, audit.responses if audit else None)

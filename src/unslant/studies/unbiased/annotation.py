@@ -19,7 +19,7 @@ from unslant.asking import Asked
 from unslant.errors import InputError
 from unslant.experiment.result import StudyResult
 from unslant.files import Cell, TableRow
-from unslant.flags import Flag
+from unslant.flags import Flag, path_in
 from unslant.metrics import METRICS, Bootstrap, Estimate
 from unslant.metrics.association import beyond_chance
 from unslant.metrics.registry import metric
@@ -186,7 +186,7 @@ def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
     write_atomically(path, text.encode("utf-8-sig"))
 
 
-def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
+def read_sheets(paths: str | Path | Sequence[str | Path]) -> AnnotationAgreement:
     """Agreement figures of filled-in sheets, one for each annotator (named by its file), without empty verdicts.
 
     Raises:
@@ -204,7 +204,8 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     interventions: dict[str, str] = {}
     questions: dict[str, str] = {}
     seen: set[Path] = set()
-    for path in map(Path, paths):
+    for one in paths if isinstance(paths, list | tuple) else (paths,):
+        path = path_in("sheets", one, "the names of filled-in files, in a list")
         if path.resolve() in seen:
             raise InputError.at(path, "is given twice; give one sheet per person")
         seen.add(path.resolve())
