@@ -130,7 +130,7 @@ class ChatModel(Model, ABC):
                 self._note(reply, prompts[reply.index])
             yield reply
 
-    def _checked(self, reply: Any, missing: set[int], total: int) -> Reply:
+    def _checked(self, reply: Reply, missing: set[int], total: int) -> Reply:
         """A reply of :meth:`replies_to`, which may be other people's, without halves of characters, as of a cut emoji.
 
         Raises:

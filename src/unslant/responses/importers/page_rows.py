@@ -309,8 +309,9 @@ class PageRow:
         error = self.data.get("error")  # CSV has an empty text in place of null
         if is_missing(reply) and not is_missing(error) and VERDICTS.get(str(error).strip().lower()) != 0:
             return [Logged(status="error", reply=str(error), **common)]
-        # Likewise an empty text, and not null, unless the table itself counts it as wrong, as after a failed parser.
-        if alone and (common["score"] == 0 or isinstance(lookup(self.data, self.names["chosen"]), str)):
+        # Likewise an empty text, unless its score is empty too; of null only one that is counted as wrong.
+        chosen, score = (lookup(self.data, self.names[key] or key) for key in ("chosen", "score"))
+        if alone and (common["score"] == 0 or (isinstance(chosen, str) and score != "")):
             return [Logged(status="unparsed", **common)]
         text = None if is_missing(reply) and not isinstance(reply, str) else str(reply)
         return [Logged.of_reply(text, finish_reason=self.get("finish_reason"), **common)]
@@ -352,8 +353,7 @@ class PageRow:
         readings: Readings | None = None,
     ) -> frozenset[int]:
         """The places that a field names: by labels, counted from 0, or by the texts or names of options."""
-        value = self.get(key)
-        if value is None:
+        if (value := self.get(key)) is None:
             raise self.fail(key, "is missing")
         places: list[int] = []
         n = len(labels) if key == "answer" and not self.own_labels else 0  # a reply may name both of two options
