@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
 import unslant
 from tests.models.server_formats import OF_KIND
-from unslant import InputError, open_model
+from unslant import InputError, ModelError, open_model
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, options_of_each
 from unslant.models.options import ModelKeywords
@@ -125,3 +127,14 @@ def test_keywords_are_the_options() -> None:
     assert keywords.keys() == declared.keys() - {"LEAST"} == {field.name for field in fields(ModelOptions)}
     more = ("base_url", "header", "extra_body")  # also as Python has them
     assert all(hint == declared[name] for name, hint in keywords.items() if name not in more)
+
+
+@pytest.mark.parametrize("locked", ["", "model.safetensors"])
+def test_files_that_may_not_be_read_are_not_called_missing(
+    locked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path / locked)  # root may read everything
+    with pytest.raises(ModelError, match=re.escape(f"{tmp_path / locked}: cannot be read: permission denied")):
+        unslant.open_model(str(tmp_path))

@@ -65,6 +65,9 @@ def locate(name: str) -> str:
     if os.path.isfile(folder) and is_gguf(folder):
         return str(folder)
     if os.path.isdir(folder):
+        for place, needs in ((folder, os.R_OK | os.X_OK), *((file, os.R_OK) for file in folder.glob("*.safetensors"))):
+            if os.path.exists(place) and not os.access(place, needs):  # their reader takes these files for missing
+                raise ModelError(f"{place}: cannot be read: permission denied")
         if not os.path.isfile(folder / "config.json"):
             files = sorted(folder.glob("*.gguf"))
             if len(files) == 1:
