@@ -59,7 +59,7 @@ def test_the_audit_is_written_and_conditions_fail_the_step(tmp_path: Path) -> No
     assert {path.name for path in (tmp_path / "unslant-results").iterdir()} == {
         "report.html",
         "numbers.json",
-        "run.parquet",
+        "responses.parquet",
     }
     assert files["GITHUB_OUTPUT"].startswith("headline=prefers-a scores ")
     code, printed, files = _run(
@@ -71,13 +71,15 @@ def test_the_audit_is_written_and_conditions_fail_the_step(tmp_path: Path) -> No
     )
     assert code == 4, printed
     assert "consistency" in printed
-    written = {"model": "prefers-a", "questions": "embedded", "options": f"{options}\n--html 'in two words.html'\n"}
+    written = {"model": "prefers-a", "questions": "embedded", "options": f"{options}\n--out 'in two words'\n"}
     code, printed, _ = _run(tmp_path, **written)
-    assert (code, "--html specified multiple times" in printed) == (2, True), printed
-    more = f"{options}\n\n--seed 3 --fail-if 'accuracy < 2'\n"
-    code, printed, files = _run(tmp_path, **written | {"options": more})
+    assert (code, "--out specified multiple times" in printed) == (2, True), printed
+    more = written | {"options": f"{options}\n\n--seed 3 --fail-if 'accuracy < 2'\n"}
+    code, printed, files = _run(tmp_path, **more)
+    assert (code, "holds the result of unslant audit prefers-a" in printed) == (2, True), printed
+    code, printed, files = _run(tmp_path, out="in two words", **more)
     assert code == 4, printed
-    assert json.loads((tmp_path / "unslant-results" / "numbers.json").read_text())["settings"]["seed"] == 3
+    assert json.loads((tmp_path / "in two words" / "numbers.json").read_text())["settings"]["seed"] == 3
     (tmp_path / "github_output").unlink()
     code, printed, files = _run(tmp_path, model="fair", questions="missing.csv", options="")
     assert (code, "GITHUB_OUTPUT" in files) == (2, False), printed  # no headline of the step before

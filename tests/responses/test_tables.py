@@ -318,7 +318,8 @@ def test_several_samples_in_one_list_are_refused(chosen: Any) -> None:
 def test_an_empty_cell_of_csv_is_an_empty_text(tmp_path: Path) -> None:
     rows = [{**BARS[0], "chosen": 1.0}, {**BARS[1], "chosen": None}]
     assert [row.status for row in load(tmp_path / "mine.csv", csv(rows)).rows()] == ["ok", "unparsed"]
-    scored = [{**row, "score": score} for row, score in zip([*rows, {**rows[1], "id": "q9"}], (1, None, 0), strict=True)]
+    three = [*rows, {**rows[1], "id": "q9"}]
+    scored = [{**row, "score": score} for row, score in zip(three, (1, None, 0), strict=True)]
     assert [row.status for row in load(tmp_path / "own.csv", csv(scored)).rows()] == ["ok", "error", "unparsed"]
     parquet = io.BytesIO()
     pd.DataFrame(rows).to_parquet(parquet)
