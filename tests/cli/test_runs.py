@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -93,6 +94,13 @@ def test_a_repeated_command_asks_nothing(unslant: Run, serve, questions) -> None
     unslant("audit", "m", questions, "--labels", "1")
     assert changed.seen
     assert len(run_ids(unslant)) == 2
+
+
+def test_a_cost_that_is_estimated_since_another_command_computed_a_part_is_called_so(unslant: Run, questions) -> None:
+    first = unslant("audit", "fair", questions, "--limit", "6")
+    assert re.search(r"\d prompts in \S+ s, \S+ times an ordinary run", " ".join(first.out.split()))
+    more = " ".join(unslant("audit", "fair", questions).out.split())
+    assert re.search(r"from the store\) in \S+ s, about \S+ times an ordinary run", more)
 
 
 @pytest.mark.parametrize("study", [("base-rate",), ("unbiased", "--shots", "0", "--runs", "2")])

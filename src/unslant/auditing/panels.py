@@ -329,7 +329,8 @@ def cost(result: AuditResult) -> str:
     curve = result.order_curve
     runs = curve.ordinary_runs if curve else math.nan  # with what was reused from the store, unlike the cost
     if (runs := runs if runs >= 0 else result.cost.ordinary_runs) >= 0:
-        line += f", {in_ordinary_runs(runs)}"
+        about = "about " * bool(result.cost.reused)  # of what another call computed, only an estimate is known
+        line += f", {about}{in_ordinary_runs(runs)}"
     if curve is None:
         return f"{line}."
     return f"{line}; {_enough(curve.enough)}."

@@ -235,7 +235,9 @@ class Endpoint:
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
-                what = "a web page" if data.lstrip().startswith(b"<") else f"not usable JSON: {error}"
+                kinds = {b"<": "a web page", b"data:": "a stream, although none was requested"}
+                kind = next((kinds[begin] for begin in kinds if data.lstrip().startswith(begin)), "")
+                what = kind or f"not usable JSON: {error}"
                 raise _Transient(f"the reply is {what}") from None
             problem, status = error_in(reply)
             if not problem:
