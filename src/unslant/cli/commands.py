@@ -13,9 +13,10 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -151,16 +152,21 @@ def _by_commas(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
 def docstrings(kind: type) -> dict[str, str]:
     """Field of a dataclass -> the docstring below it, in the class that declares it last."""
     texts: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        if not is_dataclass(base):
-            continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for line, below in zip(body.body, body.body[1:], strict=False):
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
-                text = ast.literal_eval(below.value)
-                texts[line.target.id] = re.sub(r"\s*\n\s*", " ", text)
+    for base in reversed(kind.__mro__):
+        texts |= _texts_of(base) if is_dataclass(base) else {}
     return texts
+
+
+@cache  # commands share these classes, and to read the source of one takes milliseconds
+def _texts_of(kind: type) -> dict[str, str]:
+    """Field -> its docstring, of the fields that a class itself declares."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        line.target.id: re.sub(r"\s*\n\s*", " ", ast.literal_eval(below.value))
+        for line, below in pairwise(body.body)
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr)
+    }
 
 
 def _docstring(home: str) -> str:
