@@ -223,7 +223,7 @@ def load_template(name_or_path: str | Path) -> PromptTemplate:
     name_or_path = str(name_or_path)
     if name_or_path.endswith(_SUFFIX):
         path = Path(name_or_path)
-        return _parse(read_text(path, _LARGEST), path, path.stem)
+        return _parse(read_text(path, _LARGEST), name_or_path, path.stem)
     return _parse(template_text(name_or_path), name_or_path + _SUFFIX, name_or_path)
 
 
@@ -238,7 +238,8 @@ def template_text(name: str) -> str:
     return (resources.files("unslant.prompts") / "templates" / (name + _SUFFIX)).read_text("utf-8")
 
 
-def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
+@lru_cache(maxsize=64)  # a check renders every part with 26 options, and each run loads its template again
+def _parse(text: str, path: str, default_name: str) -> PromptTemplate:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -246,6 +247,6 @@ def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
     except (ValueError, RecursionError):
         raise InputError.at(path, "not usable TOML: holds a number too long, or is nested too deeply") from None
     template = checked(PromptTemplate, {**data, "name": data.get("name") or default_name}, path)
-    template._path = str(path)
+    template._path = path
     template.check()
     return template
