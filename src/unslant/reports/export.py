@@ -84,11 +84,19 @@ class Drawing:
 
 def drawing(chart: Chart, style: Style) -> Drawing:
     """Draw a chart, with its name for those who cannot see it."""
-    spec = specification(chart.draw(style), style)
+    spec = _spec(chart, style)
     picture = Drawing(chart, spec, *_basis(spec, chart.of))
     words = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, picture.rests_on) if part)
     spec["description"] = drawable(f"{words}.")
     return picture
+
+
+def _spec(chart: Chart, style: Style) -> dict[str, Any]:
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):  # each part is checked as a part of the whole, and by itself would be checked a second time
+        parts = chart.draw(style)
+    return specification(parts, style)
 
 
 def _basis(spec: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
@@ -119,7 +127,7 @@ def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
 def altair_chart(chart: Chart) -> Any:
     """A chart of the report, with title and explanation, as an altair chart that needs no network."""
     title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
-    picture = alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
+    picture = alt.Chart.from_dict(_spec(chart, PLOT) | {"title": title})
     kind = type(type(picture).__name__, (_SelfContained, type(picture)), {})
     object.__setattr__(picture, "__class__", kind)  # altair keeps attributes that are set as parts of the chart
     return picture
