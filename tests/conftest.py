@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -15,6 +16,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background
 settings.register_profile("unslant", deadline=None, max_examples=25, derandomize=True)  # no test asserts a time
 settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile("unslant")
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while all tests are imported: nearly everything that they import stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, without looking at what was imported."""
+    gc.freeze()
+    gc.enable()
+
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
