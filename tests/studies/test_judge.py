@@ -290,9 +290,11 @@ def test_abstention_keeps_the_error_it_promises() -> None:
     assert found.margin == 1.0
     assert found.kept.value == pytest.approx(0.5, abs=0.1)
     assert found.wrong.value < 0.1
-    nothing = abstention(_labelled(20, wrong_where_unsure=0.5), 0.1)
-    assert nothing is not None
-    assert nothing.margin is None
+    for wrong in (0.0, 0.5):  # 20 pairs without an error do not show an error below 0.1, nor that no margin has it
+        nothing = abstention(_labelled(20, wrong), 0.1)
+        assert nothing is not None
+        assert nothing.margin is None
+        assert nothing.wrong.note == "no margin is shown to keep the error that low"
 
 
 def _labelled(pairs: int, wrong_where_unsure: float) -> Verdicts:

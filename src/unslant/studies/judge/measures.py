@@ -218,7 +218,7 @@ class Abstention(Jsonable):
     Attributes:
         error: the highest error wanted, 0 to 1.
         margin: least difference in credit (or probability) between the best two answers, averaged over orders; None
-            where no margin keeps the error that low.
+            where none is shown to keep the error that low.
         kept: share of the pairs that then have a verdict.
         wrong: share of those that are wrong.
     """
@@ -326,7 +326,7 @@ def abstention(v: Verdicts, error: float) -> Abstention | None:
             break
         lowest = float(margin)
     if lowest is None:
-        note = "no margin keeps the error that low"
+        note = "no margin is shown to keep the error that low"
         return Abstention(error, None, Estimate.bare(0.0, int(pairs.sum()), note), Estimate.undefined(note))
     covered = pairs & (margins >= lowest)
     share, errors = np.where(pairs, covered, np.nan), np.where(covered, wrong, np.nan)

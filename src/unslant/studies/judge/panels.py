@@ -10,7 +10,7 @@ import numpy as np
 
 from unslant.arrays import Ints, grouped
 from unslant.experiment.page_parts import asked_about, cost_lines, in_ordinary_runs, logged_lines, spent
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.estimate import FEWEST
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -172,7 +172,8 @@ def _corrected_line(result: JudgeResult) -> str:
     if result.systems:
         best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
         place = "ranks first" if best.ranks[1] == 1 else "comes out first, though not beyond chance"
-        rates = f"{best.system} {place}, its corrected win rate {with_interval(best['corrected'], 2)}"
+        rate = verdicts([one["corrected"] for one in result.systems], null=0.5)[0].joint.within(0.0, 1.0)
+        rates = f"{best.system} {place}, its corrected win rate {with_interval(rate, 2)}"
         if first.system != best.system:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"
         changed = sum(bool(one.change) for one in result.matches)
@@ -240,10 +241,11 @@ def _order_panel(result: JudgeResult) -> Panel:
 def _right_panel(result: JudgeResult) -> Panel:
     abstention, right, note = result.abstention, "corrected_verdicts.right", ""
     if abstention:
-        at = f"a margin of {abstention.margin:.2f} or more" if abstention.margin is not None else "no margin does it"
-        note = f"At most {percent(abstention.error)} of verdicts wrong, with 95 % confidence: {at}"
-        share = f", on {with_interval(abstention.kept, 2)} of pairs, {with_interval(abstention.wrong, 2)} of them wrong"
-        note += share * (abstention.margin is not None) + "."
+        at = f"shown for no margin on {count(abstention.kept.n, 'pair')}"
+        if abstention.margin is not None:
+            kept, wrong = (with_interval(one, 2) for one in (abstention.kept, abstention.wrong))
+            at = f"a margin of {abstention.margin:.2f} or more, on {kept} of pairs, {wrong} of them wrong"
+        note = f"At most {percent(abstention.error)} of verdicts wrong, with 95 % confidence: {at}."
     columns: list[str | Column] = [right, "corrected_verdicts.change", Column("orders asked", 0, key="orders")]
     ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
     return Panel(

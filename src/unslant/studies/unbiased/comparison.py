@@ -13,7 +13,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.experiment.comparison import ComparedModels, Comparison, agreements, lead
 from unslant.experiment.page_parts import spent
-from unslant.metrics import METRICS, Estimate, Numbers
+from unslant.metrics import METRICS, Estimate, Numbers, verdicts
 from unslant.reports import Column, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import listed, number, unsettled, with_interval
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, UnbiasedResult
@@ -54,7 +54,8 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
 
     def described(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
-        best, worst = self.results[0].metrics, max(self.results, key=lambda result: result.metrics.drop.value)
+        best, drops = self.results[0].metrics, verdicts([result.metrics.drop for result in self.results])
+        worst, drop = max(zip(self.results, drops, strict=True), key=lambda pair: pair[1].estimate.value)
         page = Page(
             about=f"{self.size} on {self.results[0].run.question_set}",
             headline=self._headline(),
@@ -62,7 +63,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             tiles=Tile.row(
                 ("ours", best.ours, f"under interventions, {self.results[0].model}"),
                 ("ours_chance", best.ours_chance, "chance"),
-                *((("drop", worst.metrics.drop, f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
+                *((("drop", drop.joint.within(-1.0, 1.0), f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
             ),
             panels=(
                 self._models(),
