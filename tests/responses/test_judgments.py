@@ -366,8 +366,8 @@ def test_one_hot_votes_say_nothing_of_places(tmp_path: Path) -> None:
     tie = vote | {"id": 2, "winner_model_b": 0, "winner_tie": 1}
     (table,) = logged(tmp_path / "train.jsonl", [vote, tie, vote | {"id": 3, "winner_model_b": 0}])
     assert chosen(table) == [((0, 1), {1}), ((0, 1), {0, 1}), ((0, 1), None)]
-    assert (table.questions[0].stem, table.questions[0].options) == ("Why?\n\nAnd then?", ("x\n\ny", "z\n\n"))
-    with pytest.raises(InputError, match="marks A and B; one of them won"):
+    assert (table.questions[0].stem, table.questions[0].options) == ("Why?\nAnd then?", ("x\ny", "z\n"))
+    with pytest.raises(InputError, match="'winner_model_a and winner_model_b' is not a verdict"):
         logged(tmp_path / "train.jsonl", [vote | {"winner_model_a": 1}])
 
 

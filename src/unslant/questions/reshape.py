@@ -344,4 +344,4 @@ def _text(value: Any) -> str:
     if messages := _messages(value):
         return _spoken(messages)
     listed = parse_list(value) if isinstance(value, str) else None
-    return text_of(listed if listed and all(isinstance(item, str) for item in listed) else value)
+    return text_of(listed if listed and all(isinstance(item, str | None) for item in listed) else value)

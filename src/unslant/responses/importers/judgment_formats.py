@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from unslant.questions.records import BadRecord, is_missing, parse_list
+from unslant.questions.records import BadRecord, Record, is_missing
+from unslant.questions.reshape import pairs_of
 
 JudgmentRow = Mapping[str, Any]
 """Values by field. Rows of known formats may have ``preferred``, the decision by answers of the file."""
@@ -37,21 +38,46 @@ def _judge_bench(data: JudgmentRow) -> Iterator[JudgmentRow]:
 
 
 def _mt_bench(data: JudgmentRow) -> Iterator[JudgmentRow]:
-    prompt = str(data.get("g1_user_prompt") or "")
-    texts = [re.search(_MADE_OF.format(letter), prompt, re.DOTALL) for letter in "AB"]
-    question = _USER_QUESTION.search(prompt)
+    shown = _in_prompt(data.get("g1_user_prompt"), data["question_id"])
     for order, game in (("AB", "g1"), ("BA", "g2")):
-        yield {
+        yield shown | {
             "judge": data["judge"][0] if isinstance(data["judge"], list) else data["judge"],  # with its prompt
             "id": joined_id(data, "question_id", "turn", "model_1", "model_2"),
-            "question": question[1] if question else f"question {data['question_id']}",
-            "responses": ["\n\n".join(_SAID.findall(match[1])) or match[1] if match else "" for match in texts],
             "systems": [data["model_1"], data["model_2"]],
             "preferred": str(data[f"{game}_winner"]).replace("model_", ""),
             "order": order,
             "reply": data.get(f"{game}_judgment"),
             "subject": data.get("category"),
         }
+
+
+def _arena_hard(data: JudgmentRow) -> Iterator[JudgmentRow]:
+    """Two games: the baseline's answer is shown first in the first one, and last in the second."""
+    first = data["games"][0]
+    shown = _in_prompt(
+        first.get("user_prompt") or first["prompt"][-1]["content"], data.get("question_id", data.get("uid"))
+    )
+    for order, game in zip(("AB", "BA"), data["games"], strict=False):
+        said = game.get("judgment")
+        yield shown | {
+            "judge": data["judge"],
+            "id": joined_id(data, "question_id", "uid", "model"),
+            "systems": [data.get("baseline") or "baseline", data["model"]],
+            "decision": game["score"],
+            "order": order,
+            "reply": said.get("answer") if isinstance(said, Mapping) else said,
+            "subject": data.get("category"),
+        }
+
+
+def _in_prompt(prompt: object, number: object) -> dict[str, Any]:
+    """The question and the two answers in a judge's prompt."""
+    texts = [re.search(_MADE_OF.format(letter), str(prompt or ""), re.DOTALL) for letter in "AB"]
+    question = _USER_QUESTION.search(str(prompt or ""))
+    return {
+        "question": question[1] if question else f"question {number}",
+        "responses": ["\n\n".join(_SAID.findall(match[1])) or match[1] if match else "" for match in texts],
+    }
 
 
 def _votes(data: JudgmentRow) -> Iterator[JudgmentRow]:
@@ -71,40 +97,18 @@ def _votes(data: JudgmentRow) -> Iterator[JudgmentRow]:
     }
 
 
-def _arena_hard(data: JudgmentRow) -> Iterator[JudgmentRow]:
-    """Two games: the baseline's answer is shown first in the first one, and last in the second."""
-    first = data["games"][0]
-    prompt = str(first.get("user_prompt") or first["prompt"][-1]["content"])
-    texts = [re.search(_MADE_OF.format(letter), prompt, re.DOTALL) for letter in "AB"]
-    question = _USER_QUESTION.search(prompt)
-    for order, game in zip(("AB", "BA"), data["games"], strict=False):
-        said = game.get("judgment")
-        yield {
-            "judge": data.get("judge"),
-            "id": joined_id(data, "question_id", "uid", "model"),
-            "question": question[1] if question else f"question {data.get('question_id') or data.get('uid')}",
-            "responses": [match[1] if match else "" for match in texts],
-            "systems": [data.get("baseline") or "baseline", data["model"]],
-            "decision": game["score"],
-            "order": order,
-            "reply": said.get("answer") if isinstance(said, Mapping) else said,
-            "subject": data.get("category"),
-        }
-
-
 def _one_hot(data: JudgmentRow) -> Iterator[JudgmentRow]:
     """Votes as in Kaggle's competitions, whose prompts and answers are lists of turns written as text."""
-    marks = {"A": data["winner_model_a"], "B": data["winner_model_b"], "tie": data.get("winner_tie")}
-    marked = [verdict for verdict, mark in marks.items() if str(mark).casefold() in ("1", "1.0", "true")]
-    if len(marked) > 1:
-        raise BadRecord("no verdict", f"marks {' and '.join(marked)}; one of them won", "winner_model_a")
-    asked, one, other = (
-        "\n\n".join(map(text_said, parse_list(text) or [text])) if isinstance(text, str) else text_said(text)
-        for text in (data["prompt"], data["response_a"], data["response_b"])
-    )
-    systems = [data[key] for key in ("model_a", "model_b") if data.get(key)]
-    about = {"judge": "people", "id": data.get("id"), "question": asked, "responses": [one, other], "systems": systems}
-    yield about | {"preferred": next(iter(marked), None)}
+    pairs, _ = pairs_of([Record("", data)]) or ([], "")
+    for pair in (one.data for one in pairs):
+        yield {
+            "judge": "people",
+            "id": data.get("id"),
+            "question": pair["context"],
+            "responses": pair["options"],
+            "systems": [data[key] for key in ("model_a", "model_b") if data.get(key)],
+            "preferred": "tie" if isinstance(pair["answer"], list) else pair["answer"],
+        }
 
 
 def _alpaca(data: JudgmentRow) -> Iterator[JudgmentRow]:
