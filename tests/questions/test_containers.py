@@ -145,3 +145,8 @@ def test_units_of_numbers_are_part_of_an_option(tmp_path: Path, number_format: s
 def test_an_error_in_a_cell_is_no_option(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the cell B2 of 'Sheet' shows the error #REF!"):
         load_questions(workbook(tmp_path / "q.xlsx", "#REF!", "5"))
+
+
+def test_a_formula_that_was_never_computed_is_no_empty_option(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the cell C2 has a formula without its value: open the file in Excel"):
+        load_questions(workbook(tmp_path / "q.xlsx", "5", "=2+3"))

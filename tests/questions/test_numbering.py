@@ -31,6 +31,9 @@ def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
         ("A.red", "(B)green", " C) blue"),
         ("Ａ．red", "Ｂ．green", "Ｃ．blue"),
         ("A - red", "B - green", "C - blue"),
+        ("ア\u3000red", "イ\u3000green", "ウ\u3000blue"),
+        ("【A】red", "【B】green", "【C】blue"),
+        ("A\tred", "B\tgreen", "C\tblue"),
         ("①red", "②green", "③blue"),
         ("⑴ red", "⑵ green", "⑶ blue"),
         ("А. red", "Б. green", "В. blue"),
@@ -114,6 +117,15 @@ def test_answers_are_read_by_the_names_that_the_options_carry(names: str, form: 
     read = load_questions(rows)
     assert [question.answers for question in read] == [{2}, {3}, {0}, {1}]
     assert {question.options for question in read} == {("grass", "blood", "sky", "milk")}
+
+
+def test_the_fifth_arabic_letter_has_a_stroke() -> None:
+    assert strip_numbering(["أ- red", "ب- green", "ج- blue", "د- white", "هـ- black"])[4] == "black"
+
+
+def test_a_letter_that_looks_like_another_is_named() -> None:
+    with pytest.raises(InputError, match=r"'В' \(CYRILLIC CAPITAL LETTER VE\) is none of the 3 options"):
+        load_questions([{"question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": "В"}])
 
 
 def test_letters_of_two_scripts_in_one_file_are_refused() -> None:

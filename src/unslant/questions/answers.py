@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -251,7 +252,9 @@ class AnswerReader:
                 )
                 raise BadRecord(f"answer that fits only as {WORDS[other]}, not {WORDS[kind]}", reason, "answer")
         name = "answer out of range" if LETTER.fullmatch(str(item).strip()) else "answer is none of the options"
-        raise BadRecord(name, f"{_short(item)} is none of the {n} options; allowed are {allowed}", "answer")
+        letter = str(item).strip()  # a Cyrillic or Greek one may look like another
+        said = f" ({unicodedata.name(letter, 'unknown')})" if len(letter) == 1 and not letter.isascii() else ""
+        raise BadRecord(name, f"{_short(item)}{said} is none of the {n} options; allowed are {allowed}", "answer")
 
     def _in_range(self, number: int, n: int) -> int:
         index, other = number - self.base, 1 - self.base

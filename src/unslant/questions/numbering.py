@@ -9,11 +9,11 @@ from string import ascii_lowercase
 
 from unslant.questions.question import ROMAN
 
-_NAME = r"[a-z]+|\d+|الف|[^\W\d_]"
+_NAME = r"[a-z]+|\d+|الف|[^\W\d_]ـ?"
 _PREFIX = re.compile(
-    rf"\s*(?:(?:option|choice)\s+)?(?:[(\[（](?P<inside>{_NAME})[)\]）][.:]?|(?P<circled>[①-⒇㉠-㉭])[.)．]?"
+    rf"\s*(?:(?:option|choice)\s+)?(?:[(\[（【](?P<inside>{_NAME})[)\]）】][.:]?|(?P<circled>[①-⒇㉠-㉭])[.)．]?"
     # "A.foo" and "A - foo" are numbering, unlike "1.5 hours", "A.D.", "A、B" and "1 - x".
-    rf"|(?P<bare>{_NAME})(?:\s?[)）]|、(?![a-z\d]\b)|[.:．：](?=\s|$)"
+    rf"|(?P<bare>{_NAME})(?:\s?[)）]|[\t\u3000]|、(?![a-z\d]\b)|[.:．：](?=\s|$)"
     r"|(?<=[^\W\d_])\s?[.:．：](?![^\W\d_][.．])|(?<=(?-i:[^\W\da-z_]))\s?[-–—]\s))\s*",
     re.IGNORECASE,
 )

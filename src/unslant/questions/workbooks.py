@@ -24,6 +24,10 @@ _IN_FORMAT = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|[_*].|\[[^\]]*\]
 """Parts of a number's format: text in quotation marks or after a backslash, a currency, and what shows nothing."""
 _SIGNED = re.compile(r"([^#0?]*)([#0,]*0)(?:\.(0+))?([^#0?]*)")
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
+_NOT_COMPUTED = re.compile(
+    rb"<c r=[\"']([A-Z]+\d+)[\"'](?![^>]* t=[\"']str)[^>]*><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>"
+)
+"""A formula without a value, as libraries write it; one whose value is an empty text has the type ``str``."""
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
 
@@ -62,6 +66,10 @@ def _checked_size(content: bytes) -> int:
     # A passage or subject in such cells would be that of the first row alone, and missing in silence from the others.
     if area := next((area for part in parts for area, top, end in _MERGED.findall(part) if top != end), b""):
         raise ValueError(f"the cells {area.decode()} are merged: unmerge them, and write the text into every row")
+    if cell := next((match[1] for part in parts for match in _NOT_COMPUTED.finditer(part)), b""):
+        raise ValueError(
+            f"the cell {cell.decode()} has a formula without its value: open the file in Excel and save it"
+        )
     sheets = sum(len(_SHEET.findall(part)) for part in parts)
     # Sheets may share one part of the archive, so in the worst case every sheet unpacks the largest part.
     if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
