@@ -47,7 +47,9 @@ def test_two_columns_of_answers_that_agree_or_not(form: str, other: str) -> None
     assert load_questions(differing, skip_bad=True).report.skipped == {"columns with different answers": 2}
 
 
-@pytest.mark.parametrize("values", [["hard", "easy", "hard", ""], [0.25, 0.5, 0.75, 0.1], [17, 40, 33, 99], [None] * 4])
+@pytest.mark.parametrize(
+    "values", [["hard", "easy", "hard", ""], [0.25, 0.5, 0.75, 0.1], [17, 40, 33, 99], [None] * 4, [[0, 1, 0, 0]] * 4]
+)
 @pytest.mark.parametrize("name", ["label", "target", "correct"])
 def test_a_column_that_is_no_answer_is_not_compared(name: str, values: list[Any]) -> None:
     read = load_questions(rows(answer=FORMS["letters"], **{name: values}))

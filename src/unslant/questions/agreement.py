@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 
 from unslant.errors import InputError
-from unslant.questions.answer_forms import READERS, YES, RawAnswer, as_text, integer
+from unslant.questions.answer_forms import READERS, YES, RawAnswer, are_flags, as_text, integer
 from unslant.questions.fields import (
     CHOICE_FIELDS,
     LAST_RESORT,
@@ -115,7 +115,7 @@ _READERS = {**READERS, "yes": _as_yes}
 
 def _options_named(answer: RawAnswer, kind: str, base: int) -> frozenset[int]:
     """The options that an answer names, read in one way; empty if it names none or cannot be read so."""
-    items = [] if is_missing(answer.value) else answer.items
+    items = [] if is_missing(answer.value) or are_flags(answer.items, len(answer.options)) else answer.items
     texts = [str(item if (number := integer(item)) is None else number) for item in items]
     places = [_READERS[kind](text, answer, base) for text in texts]
     return frozenset(i for some in places for i in some) if all(places) else frozenset()
