@@ -9,6 +9,7 @@ import pytest
 
 import unslant
 from unslant.errors import InputError
+from unslant.studies.judge.study import load_pairs
 
 PAIR = {"prompt": "Say hello.", "response_a": "Hello!", "response_b": "No."}
 
@@ -116,11 +117,18 @@ def test_a_judge_that_prefers_the_first_answer_is_seen() -> None:
     [
         ({"winner": "model_a", "preference": "model_b"}, "'winner' and 'preference' name different winners"),
         ({"winner": "tie", "label": "B"}, "'winner' and 'label' name different winners"),
-        ({"winner_model_a": 1, "winner_model_b": 1}, "'winner_model_a and winner_model_b' is none of the 2 options"),
-        ({"winner_model_a": 1, "winner_tie": 1, "winner_model_b": 0}, "'winner_model_a and winner_tie' is none of"),
+        (
+            {"winner_model_a": 1, "winner_model_b": 1},
+            "says winner_model_a=1 and winner_model_b=1: mark",
+        ),
+        ({"winner_model_a": 0.7, "winner_model_b": "0.3"}, "says winner_model_a=0.7 and winner_model_b=0.3: mark"),
+        ({"winner_model_a": 1, "winner_tie": 1, "winner_model_b": 0}, "says winner_model_a=1 and winner_tie=1: mark"),
     ],
 )
 def test_verdicts_that_contradict_each_other(verdicts: dict[str, Any], message: str) -> None:
     """The first was taken, and two marks were a tie."""
     with pytest.raises(InputError, match=message):
         unslant.load_questions([{"prompt": "Why?", "response_a": "one", "response_b": "two", **verdicts}])
+    if "winner" not in verdicts:
+        with pytest.raises(InputError, match=message):
+            load_pairs([{"prompt": "Why?", "response_a": "one", "response_b": "two", **verdicts}], {})

@@ -352,9 +352,12 @@ def test_arena_hard_shows_the_baseline_first_in_the_first_game(tmp_path: Path, v
     games = [game("A>B", "one", "two"), game("B>>A", "two", "one")]
     record = {"question_id": "q1", "model": "amber", "judge": "gpt-4", "games": games}
     undecided = record | {"question_id": "q2", "games": [games[0], game(None, "two", "one")]}
-    (table,) = logged(tmp_path / "amber.jsonl", [record, undecided])
+    failed = record | {"question_id": "q3", "games": [None, games[1]]}
+    (table,) = logged(tmp_path / "amber.jsonl", [record, undecided, failed])
     assert table.run.model == "gpt-4"
-    assert chosen(table) == [((0, 1), {0}), ((1, 0), {0}), ((0, 1), {0}), ((1, 0), None)]
+    assert chosen(table)[:4] == [((0, 1), {0}), ((1, 0), {0}), ((0, 1), {0}), ((1, 0), None)]
+    assert chosen(table)[4:] == [((0, 1), None), ((1, 0), {0})]
+    assert {question.options for question in table.questions} == {("one", "two")}
     assert table.questions[0].options == ("one", "two")
     assert table.questions[0].authors == ("baseline", "amber")
 
@@ -367,7 +370,7 @@ def test_one_hot_votes_say_nothing_of_places(tmp_path: Path) -> None:
     (table,) = logged(tmp_path / "train.jsonl", [vote, tie, vote | {"id": 3, "winner_model_b": 0}])
     assert chosen(table) == [((0, 1), {1}), ((0, 1), {0, 1}), ((0, 1), None)]
     assert (table.questions[0].stem, table.questions[0].options) == ("Why?\nAnd then?", ("x\ny", "z\n"))
-    with pytest.raises(InputError, match="'winner_model_a and winner_model_b' is not a verdict"):
+    with pytest.raises(InputError, match="says winner_model_a=1 and winner_model_b=1: mark the winner with 1"):
         logged(tmp_path / "train.jsonl", [vote | {"winner_model_a": 1}])
 
 

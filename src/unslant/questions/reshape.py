@@ -223,7 +223,8 @@ _COLUMN = re.compile(
 _WINNERS = "winner preference preferred preferred_response better better_response human_preference".split()
 _VERDICTS = ("verdict", "judgment", "judgement", "label")
 """Names of a winner's column, but only if the other two columns can only hold responses."""
-_ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
+_ONE_HOT = {"winner_model_a": "A", "winner_model_b": "B", "winner_tie": ["A", "B"]}
+_COLD = ("0", "0.0", "false", "", "none", "nan")
 _TIES = {"both", "bothbad", "both bad", "draw", "equal", "same", "neither", "none", "c", "no preference"}
 _KEPT = ("subject", "category", "topic", "source")
 _SIDE = re.compile(r"(?:(?:model|response|assistant|answer|output|completion|option)[ _-]?)?([ab012])")
@@ -244,7 +245,7 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     winner, *others = [*(names[name] for name in winners if name in names), None]
     if sides is None and {"chosen", "rejected"} <= names.keys() and not {"options", "choices"} & names.keys():
         sides, winner = (names["chosen"], names["rejected"]), ""
-    if sides is None or (winner is None and not set(_ONE_HOT[:2]) <= names.keys()):
+    if sides is None or (winner is None and not {"winner_model_a", "winner_model_b"} <= names.keys()):
         return None
     prompt = next((names[name] for name in _PROMPTS if name in names), "")
     ids = next((names[name] for name in ("id", "question_id") if name in names), "")
@@ -270,6 +271,8 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
         }
         if data.get(ids) is not None:
             pair["id"] = _numbered(str(data[ids]), seen)
+        if winner is None and answer not in (None, *_ONE_HOT.values()):
+            differ = f"says {answer}: mark the winner with 1 and the others with 0"
         problem = record.problem or differ
         pairs.append(Record(record.place, {} if problem else pair, problem))
     note = f"pairs of responses: {', '.join(sides)} are the options, and the prompt is the context"
@@ -294,9 +297,12 @@ def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
 def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str, str], column: str | None) -> Any:
     """``A`` or ``B`` for a name or a side, both for a tie; else the value itself, an index or something to refuse."""
     if column is None:
-        marks = zip(_ONE_HOT, ("A", "B", ["A", "B"]), strict=True)
-        hot = {name: to for name, to in marks if str(data.get(names.get(name, ""))).casefold() in ("1", "1.0", "true")}
-        return " and ".join(hot) if len(hot) > 1 else next(iter(hot.values()), None)
+        marks = {name: str(data.get(names[name])).casefold() for name in _ONE_HOT if name in names}
+        hot = [name for name, mark in marks.items() if mark in ("1", "1.0", "true")]
+        shares = [name for name, mark in marks.items() if name not in hot and mark not in _COLD]
+        if shares or len(hot) > 1:
+            return " and ".join(f"{name}={marks[name]}" for name in shares or hot)
+        return _ONE_HOT[hot[0]] if hot else None
     value = data.get(column)
     if not isinstance(value, str):
         return value

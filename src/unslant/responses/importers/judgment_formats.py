@@ -52,18 +52,19 @@ def _mt_bench(data: JudgmentRow) -> Iterator[JudgmentRow]:
 
 
 def _arena_hard(data: JudgmentRow) -> Iterator[JudgmentRow]:
-    """Two games: the baseline's answer is shown first in the first one, and last in the second."""
-    first = data["games"][0]
-    shown = _in_prompt(
-        first.get("user_prompt") or first["prompt"][-1]["content"], data.get("question_id", data.get("uid"))
-    )
-    for order, game in zip(("AB", "BA"), data["games"], strict=False):
-        said = game.get("judgment")
+    """Two games, null where the judge failed: the baseline's answer is first in the first one, last in the second."""
+    games = data["games"]
+    known: JudgmentRow = next(filter(None, games), {})
+    prompt = known.get("user_prompt") or (known.get("prompt") or [{}])[-1].get("content")
+    shown = _in_prompt(prompt, data.get("question_id", data.get("uid")))
+    shown["responses"] = shown["responses"][:: 1 if games[0] else -1]
+    for order, game in zip(("AB", "BA"), games, strict=False):
+        said = game and game.get("judgment")
         yield shown | {
             "judge": data["judge"],
             "id": joined_id(data, "question_id", "uid", "model"),
             "systems": [data.get("baseline") or "baseline", data["model"]],
-            "decision": game["score"],
+            "decision": game and game["score"],
             "order": order,
             "reply": said.get("answer") if isinstance(said, Mapping) else said,
             "subject": data.get("category"),
@@ -100,7 +101,10 @@ def _votes(data: JudgmentRow) -> Iterator[JudgmentRow]:
 def _one_hot(data: JudgmentRow) -> Iterator[JudgmentRow]:
     """Votes as in Kaggle's competitions, whose prompts and answers are lists of turns written as text."""
     pairs, _ = pairs_of([Record("", data)]) or ([], "")
-    for pair in (one.data for one in pairs):
+    for one in pairs:
+        if one.problem:
+            raise BadRecord("no verdict", one.problem, "winner_model_a")
+        pair = one.data
         yield {
             "judge": "people",
             "id": data.get("id"),

@@ -92,7 +92,7 @@ def _with_labels(records: list[Record]) -> tuple[list[Record], str]:
         return records, ""
     fields = {"question": "context", "responses": "options", "label": "answer", "id": "id"}
     made = [
-        replace(record, data={**record.data, **{to: pair.data.get(key) for to, key in fields.items()}})
+        replace(pair, data={**record.data, **{to: pair.data.get(key) for to, key in fields.items()}})
         for record, pair in zip(records, voted[0], strict=True)
     ]
     return made, voted[1]
