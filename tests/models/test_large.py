@@ -34,7 +34,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         raise OSError("enough")
 
     monkeypatch.setattr("unslant.models.hf.loading._check_hub", lambda *_: None)
-    monkeypatch.setattr("unslant.models.hf.loading._checked", lambda *_: "")  # which asks for the configuration first
+    # It asks for the configuration first.
+    monkeypatch.setattr("unslant.models.hf.loading._checked", lambda *_: (transformers.AutoModelForCausalLM, ""))
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **options: found.update(options))
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", load)
     return found

@@ -173,9 +173,11 @@ class TreeEngine(Engine):
         # Only the rows that are read get logits: all of them would take gigabytes with a large vocabulary.
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
         ids = torch.from_numpy(batch.ids).to(device, torch.long)[None]
+        # It hides nothing. Without a mask, transformers takes positions that start again for several packed texts. Some
+        # classes keep a table of as many tokens (which are pictures?) and look positions up in it, which are depths.
+        mask = torch.ones(1, len(batch) + int(batch.depth.max()) + 1, dtype=torch.long, device=device)
         with attention.active(context), float32_output(self.model):
-            # The mask hides nothing. Without one, transformers takes positions that start again for packed texts.
-            logits = _logits(self.model, needed, ids, torch.ones_like(ids), position_ids=context.depth[None])
+            logits = _logits(self.model, needed, ids, mask, position_ids=context.depth[None])
         # Some classes accept the implementation and then call their own attention over the packed tokens, as if these
         # were one text. The numbers look plausible and are wrong.
         if context.calls == 0:

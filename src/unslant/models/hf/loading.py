@@ -20,6 +20,7 @@ from unslant.extras import hub_refusal, needed
 from unslant.models.hf.sanity import (
     check_config,
     check_size,
+    class_for,
     forget_gguf,
     gguf_reader,
     holes,
@@ -116,10 +117,10 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
     dtype = ("float32" if place == "cpu" else "auto") if how.dtype == "auto" else how.dtype
     where = _where_to_look(source, how)
     with quiet_loading(source):
-        incomplete = [_checked(name, source, how, where)]
+        model_class, zeros = _checked(name, source, how, where, auto)
         tokenizer = _load("tokenizer", name, transformers.AutoTokenizer, source, where)
         form = {"dtype": dtype, "output_loading_info": True, **where, **_form(source, how, dtype, place)}
-        model, report = _load("model", name, getattr(transformers, auto), source, form)
+        model, report = _load("model", name, model_class, source, form)
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
             f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched again for every "
@@ -128,12 +129,12 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
     if is_gguf(source) and getattr(model, "hf_quantizer", None):
         # Unpacked by now: without its quantizer it can be saved and trained like any other model.
         model.hf_quantizer.remove_quantization_config(model)
-    incomplete.append(incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], how.allow_missing))
+    lacking = incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], how.allow_missing)
     if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE:
         has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
         if any(has.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")):
             _suggest_bfloat16()
-    return model, tokenizer, incomplete
+    return model, tokenizer, [zeros, lacking]
 
 
 def _check_options(how: ModelOptions) -> None:
@@ -229,13 +230,11 @@ def check_loads(name: str, options: ModelOptions) -> None:
     source = _prepared(name, options)
     if is_gguf(source):
         return
-    from transformers import AutoModelForCausalLM  # after the libraries are known to be there
-
     with quiet_loading(source):
         where = _where_to_look(source, options)
-        _checked(source, source, options, where)
+        model_class, _ = _checked(source, source, options, where, "AutoModelForCausalLM")
         form = {"device_map": "meta", "output_loading_info": True, **where}
-        _, report = _load("model", source, AutoModelForCausalLM, source, form)
+        _, report = _load("model", source, model_class, source, form)
         incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], options.allow_missing)
 
 
@@ -262,15 +261,22 @@ def _unknown(name: str, reason: str) -> ModelError:
     )
 
 
-def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -> str:
-    """Check what a checkpoint asks for before anything is built; returns its stretches of zeros, if they are allowed.
+def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any], auto: str) -> tuple[Any, str]:
+    """Check what a checkpoint asks for before anything is built.
+
+    Returns:
+        The class of transformers that loads it; and its stretches of zeros, if allowed.
 
     Raises:
         ModelError: see :mod:`unslant.models.hf.sanity`.
     """
+    import transformers
+
     if not is_gguf(source):
-        check_size(source, _config(name, source, where), trust_remote_code=how.trust_remote_code)
-        return ""
+        config = _config(name, source, where)
+        model_class = class_for(name, config, auto)
+        check_size(source, config, model_class, trust_remote_code=how.trust_remote_code)
+        return model_class, ""
     needed("gguf", f"{name}, a GGUF file,")
     check_config(source)
     zeros = holes(Path(source))
@@ -279,7 +285,7 @@ def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -
         raise ModelError(
             f"{problem}: the file is damaged or incomplete. Download it again, or override with --allow-missing"
         )
-    return problem
+    return getattr(transformers, auto), problem
 
 
 def config_of(name: str, options: ModelOptions) -> Any:

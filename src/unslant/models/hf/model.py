@@ -18,7 +18,15 @@ from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, Resu
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
-from unslant.models.hf.self_check import MIN_BUDGET, out_of_memory, probe_after, random_probe, tolerance_of, why_not
+from unslant.models.hf.self_check import (
+    MIN_BUDGET,
+    known_tokens,
+    out_of_memory,
+    probe_after,
+    random_probe,
+    tolerance_of,
+    why_not,
+)
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -283,13 +291,15 @@ class TransformersModel(ResumableModel):
         # Read once and assigned once: several threads may encode at the same time.
         if len(sample := self.sample) < PROMPTS:
             self.sample = sample + spread(encoded, PROMPTS - len(sample))
-        rows, too_long = int(self.model.get_input_embeddings().weight.shape[0]), dict[str, int]()
+        read, scored = int(self.model.get_input_embeddings().weight.shape[0]), known_tokens(self.model)
+        too_long: dict[str, int] = {}
         for prompt, item in zip(prompts, encoded, strict=True):
-            if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
-                raise ModelError(
-                    f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
-                    "not belong together"
-                )
+            for ids, tokens in ((item.context, read), *((ids, scored) for ids in item.candidates)):
+                if (largest := int(ids.max(initial=0))) >= tokens:
+                    raise ModelError(
+                        f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {tokens:,}; "
+                        "they do not belong together"
+                    )
             if item.longest > self.limit:
                 too_long[prompt.group] = item.longest
         if too_long:
@@ -334,6 +344,6 @@ def _rotary_switch(config: Any) -> int:
 
 
 def _context_limit(config: Any) -> int:
-    names = ("max_position_embeddings", "n_positions", "max_seq_len")
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     values = (getattr(config.get_text_config(), name, None) for name in names)
     return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)

@@ -37,6 +37,8 @@ _PACKED = 16
 _SMALL = 1 << 26  # weights that do no harm
 _CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
 """Endings of entries that old versions of transformers saved, although they are not weights."""
+_PICTURES = re.compile(r"(?:^|\.)(?:vision|visual|multi_modal)\w*\.")
+"""Within the names of weights that read pictures, which a causal language model of the same checkpoint leaves out."""
 _LISTED = 12
 _HOLE = 4096
 """Consecutive zero bytes that no block of trained weights has."""
@@ -114,25 +116,53 @@ def check_config(source: str, where: Mapping[str, Any] = MappingProxyType({})) -
     _check_counts(config, source, len(_shapes(path)))
 
 
-def check_size(source: str, config: Any, *, trust_remote_code: bool) -> None:
+def class_for(name: str, config: Any, auto: str) -> Any:
+    """The Auto class of transformers that loads a checkpoint.
+
+    Args:
+        auto: the name of the class for its purpose. Many checkpoints that also read pictures have no
+            ``AutoModelForCausalLM``, and continue a text with another class.
+
+    Raises:
+        ModelError: if a causal language model is wanted, and transformers has none for this checkpoint.
+    """
+    import transformers
+
+    kind, stored = type(config), (config.architectures or [""])[0]
+    causal = transformers.MODEL_FOR_CAUSAL_LM_MAPPING.get(kind, None)
+    if auto != "AutoModelForCausalLM" or auto in (getattr(config, "auto_map", None) or {}):
+        return getattr(transformers, auto)
+    # Bart's configuration also has a causal class, for a decoder that was saved by itself.
+    if not getattr(config, "is_encoder_decoder", False) or (causal and stored in ("", causal.__name__)):
+        if causal is not None:
+            return transformers.AutoModelForCausalLM
+        if kind in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+            return transformers.AutoModelForImageTextToText
+    raise ModelError(
+        f"{name}: {stored or config.model_type} is not a causal language model: give one, which continues a text (an "
+        "encoder-decoder does not: it reads one text and writes another)"
+    )
+
+
+def check_size(source: str, config: Any, model_class: Any, *, trust_remote_code: bool) -> None:
     """Refuse a configuration whose model would be far larger than the tensors of the checkpoint.
 
     Args:
         config: as transformers read it.
+        model_class: the Auto class of transformers that will load it.
         trust_remote_code: run the code that comes with the checkpoint.
 
     Raises:
         ModelError: with both sizes.
     """
     import torch
-    from transformers import AutoModelForCausalLM
 
     stored = sum(_shapes(Path(source)).values())
     if not stored:  # not here, or not in safetensors
         return
     try:
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+            model = model_class.from_config(config, trust_remote_code=trust_remote_code)
     except Exception as error:
         raise ModelError(f"{source}: no model can be built from its configuration: {first_line(error)}") from error
     size = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
@@ -259,7 +289,7 @@ def incomplete_weights(source: str, missing: Iterable[str], unexpected: Iterable
     Raises:
         ModelError: if there are any and they are not allowed.
     """
-    left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
+    left_over = [key for key in unexpected if not (key.endswith(_CONSTANTS) or _PICTURES.search(key))]
     problems = ", ".join(
         f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
         for what, keys in (("missing", list(missing)), ("left over", left_over))

@@ -49,7 +49,7 @@ class _Draw:
 
     def __init__(self, model: Any) -> None:
         self._rng = np.random.default_rng(0)
-        self._vocabulary = int(model.get_input_embeddings().weight.shape[0])
+        self._vocabulary = known_tokens(model)
 
     def __call__(self, n: int) -> Ids:
         return self._rng.integers(0, self._vocabulary, n).astype(np.int32)
@@ -84,7 +84,9 @@ def why_not(model: Any, name: str, probe: Sequence[Encoded], budget: int, *, tre
     except Exception as error:  # code of all kinds of models runs here
         if out_of_memory(error):
             raise
-        raise ModelError(f"{name}: a pass through the model fails: {first_line(error)}") from error
+        raise ModelError(
+            f"{name}: a pass through the model fails, with {probe[-1].longest} tokens: {first_line(error)}"
+        ) from error
     plain, single = scores[: len(probe)], np.concatenate(scores[len(probe) :])
     scale = max(1.0, max(float(np.abs(each).max()) for each in plain))
     if abs(plain[-1][-1] - single.sum()) > max(tolerance, _CAUSAL) * scale:
@@ -109,6 +111,12 @@ def why_not(model: Any, name: str, probe: Sequence[Encoded], budget: int, *, tre
     if not worst <= tolerance * scale:
         return f"log-probabilities differ by {worst:.2g} from whole prompts"
     return ""
+
+
+def known_tokens(model: Any) -> int:
+    """Number of tokens that a model both reads and predicts; some have embeddings of tokens that they never predict."""
+    embeddings = (model.get_input_embeddings(), model.get_output_embeddings())
+    return min(int(layer.weight.shape[0]) for layer in embeddings if layer is not None)
 
 
 def out_of_memory(error: BaseException) -> bool:
