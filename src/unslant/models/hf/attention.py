@@ -38,8 +38,8 @@ _ALIGNED = 8
 """Keys are filled up to a multiple of this: the fused kernels of CUDA read a mask in steps of 16 bytes."""
 
 
-MaskFunction = Callable[[Tensor, Tensor], Tensor]
-"""Whether tokens at some positions (the first tensor) may attend to those at others, which broadcast with them."""
+MaskFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""Of row, head, position of the query and position of the key, which broadcast: whether the query may attend."""
 
 
 @dataclass(slots=True)
@@ -142,7 +142,10 @@ class TreeContext:
             real = torch.arange(keys.shape[-1], device=self.device) < pack.lengths
             reached = (keys <= query) & (query < self._end[keys]) & real[:, None]
             if allowed is not None:  # counted in depths: neighbours in the batch may be far apart in the text
-                reached &= allowed(self._key_depth[query], self._key_depth[keys])
+                home = (_active or self).device  # of tensors that the rule holds, where layers are on several devices
+                at, seen = (self._key_depth[tokens].to(home) for tokens in (query, keys))
+                first = torch.zeros_like(at[0, 0, 0])
+                reached &= allowed(first, first, at, seen).to(self.device)
             self._reached[number, allowed] = reached
         # One byte a pair is kept, not a number for every head: of one long prompt there are billions of pairs.
         zero = torch.zeros((), dtype=dtype, device=self.device)
@@ -247,23 +250,9 @@ def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor,
     return k.detach().index_select(1, path), v.detach().index_select(1, path)
 
 
-def tree_mask(
-    *,
-    mask_function: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
-    **_: Any,  # sizes of the mask that other implementations write out
-) -> MaskFunction:
-    """What transformers calls when a model asks for a causal, sliding or chunked mask: the rule itself, not its table.
-
-    ``mask_function`` takes row, head, position of the query and position of the key.
-    """
-
-    def allowed(query: Tensor, key: Tensor) -> Tensor:
-        # The rule may hold tensors on the device of the embeddings, while layers are spread over several.
-        home = query.device if _active is None else _active.device
-        zero = torch.zeros((), dtype=torch.long, device=home)
-        return mask_function(zero, zero, query.to(home), key.to(home)).to(query.device)
-
-    return allowed
+def tree_mask(*, mask_function: MaskFunction, **_: Any) -> MaskFunction:
+    """What transformers calls when a model asks for a causal, sliding or chunked mask: the rule, not its table."""
+    return mask_function
 
 
 AttentionInterface.register(NAME, tree_attention)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, signature
@@ -173,8 +173,8 @@ class TreeEngine(Engine):
         # Only the rows that are read get logits: all of them would take gigabytes with a large vocabulary.
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
         ids = torch.from_numpy(batch.ids).to(device, torch.long)[None]
-        # It hides nothing. Without a mask, transformers takes positions that start again for several packed texts. Some
-        # classes keep a table of as many tokens (which are pictures?) and look positions up in it, which are depths.
+        # It hides nothing. Without one, transformers takes positions that start again for those of several texts. It is
+        # longer than the batch for classes that look positions, here depths, up in a table of as many tokens.
         mask = torch.ones(1, len(batch) + int(batch.depth.max()) + 1, dtype=torch.long, device=device)
         with attention.active(context), float32_output(self.model):
             logits = _logits(self.model, needed, ids, mask, position_ids=context.depth[None])
@@ -265,9 +265,9 @@ def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tens
 def _logits(model: Any, columns: Ints, ids: Tensor, mask: Tensor, **positions: Tensor) -> Tensor:
     """Logits of one pass at some columns of ``ids``; shape ``(rows, columns, vocabulary)``."""
     wishes = {"logits_to_keep": _kept_rows(model, columns), "use_cache": False}
-    parameters = signature(_base(model).forward).parameters
-    if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        wishes = {name: value for name, value in wishes.items() if name in parameters}
+    taken = signature(_base(model).forward).parameters.values()
+    if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken):
+        wishes = {parameter.name: wishes[parameter.name] for parameter in taken if parameter.name in wishes}
     logits: Tensor = model(input_ids=ids, attention_mask=mask, **positions, **wishes).logits
     # Classes such as Whisper's take logits_to_keep among other keywords, and return the logits of every column.
     return logits if logits.shape[1] == len(columns) else logits[:, columns.tolist()]
@@ -348,32 +348,27 @@ def float32_output(model: Any) -> Iterator[None]:
     they do.
     """
     head = model.get_output_embeddings()
-    if head is None or not {p.dtype for p in head.parameters()} & set(_HALF):
-        yield
-        return
-    with ALONE:
-        yield from _float32_output(head)
-
-
-def _float32_output(head: Any) -> Iterator[None]:
-    if type(head) is torch.nn.Linear and "forward" not in vars(head):
-        vars(head)["forward"] = lambda hidden: _product(hidden.float(), head.weight, head.bias)
-        try:
+    parameters = [] if head is None else [(m, name, p) for m in head.modules() for name, p in m._parameters.items()]
+    halves = [(m, name, p) for m, name, p in parameters if p is not None and p.dtype in _HALF]
+    with ALONE if halves else nullcontext():
+        if not halves:
             yield
-        finally:
-            del vars(head)["forward"]
-    else:  # an adapter's layer, or a class of the model's own
-        halves = [(m, name, p) for m in head.modules() for name, p in m._parameters.items()]
-        halves = [(m, name, p) for m, name, p in halves if p is not None and p.dtype in _HALF]
-        hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(), *inputs[1:]))
-        try:
-            for module, name, parameter in halves:
-                module._parameters[name] = parameter.float()
-            yield
-        finally:
-            hook.remove()
-            for module, name, parameter in halves:
-                module._parameters[name] = parameter
+        elif type(head) is torch.nn.Linear and "forward" not in vars(head):
+            vars(head)["forward"] = lambda hidden: _product(hidden.float(), head.weight, head.bias)
+            try:
+                yield
+            finally:
+                del vars(head)["forward"]
+        else:  # an adapter's layer, or a class of the model's own
+            hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(), *inputs[1:]))
+            try:
+                for module, name, parameter in halves:
+                    module._parameters[name] = parameter.float()
+                yield
+            finally:
+                hook.remove()
+                for module, name, parameter in halves:
+                    module._parameters[name] = parameter
 
 
 def _product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -29,7 +29,6 @@ from transformers import PreTrainedConfig
 from unslant import __version__
 from unslant.models.base import Encoded
 from unslant.models.hf.engine import is_cut, is_part, plain_scores
-from unslant.models.hf.self_check import known_tokens
 from unslant.responses.provenance import fingerprint_text
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
@@ -71,7 +70,8 @@ class Identifier:
         model, device = self._model, self._model.device.type
         self.look()
         # First: a short prompt resets rotary frequencies, which are buffers, and would change the digest of weights.
-        ids = np.random.default_rng(20240617).integers(0, known_tokens(model), (2, 12), dtype=np.int32)
+        vocabulary = int(model.get_input_embeddings().weight.shape[0])
+        ids = np.random.default_rng(20240617).integers(0, vocabulary, (2, 12), dtype=np.int32)
         scores = np.concatenate(plain_scores(model, [Encoded(row[:8], tuple(row[8:, None])) for row in ids]))
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)

@@ -262,13 +262,10 @@ def _unknown(name: str, reason: str) -> ModelError:
 
 
 def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any], auto: str) -> tuple[Any, str]:
-    """Check what a checkpoint asks for before anything is built.
+    """Check what a checkpoint asks for before anything is built; see :mod:`unslant.models.hf.sanity` for its errors.
 
     Returns:
-        The class of transformers that loads it; and its stretches of zeros, if allowed.
-
-    Raises:
-        ModelError: see :mod:`unslant.models.hf.sanity`.
+        The class of transformers that loads it; and its stretches of zeros, if they are allowed.
     """
     import transformers
 

@@ -18,15 +18,7 @@ from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, Resu
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
-from unslant.models.hf.self_check import (
-    MIN_BUDGET,
-    known_tokens,
-    out_of_memory,
-    probe_after,
-    random_probe,
-    tolerance_of,
-    why_not,
-)
+from unslant.models.hf.precision import MIN_BUDGET, agreement, probe, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -85,9 +77,9 @@ class TransformersModel(ResumableModel):
         self._tree_reach = _UNLIMITED  # tokens of the longest prompts that the tree serves
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: Engine = PlainEngine(model, budget)
-        probe = random_probe(model, min(self.limit, self._rotary_switch, 64))
-        reason = why_not(model, name, probe, budget, tree=engine != "plain")
-        self._checked = max(item.longest for item in probe)
+        prompts = probe(model, min(self.limit, self._rotary_switch, 64))
+        reason = why_not(model, name, prompts, budget, tree=engine != "plain")
+        self._checked = max(item.longest for item in prompts)
         if engine != "plain":
             if not reason:
                 self._engine = TreeEngine(model, budget)
@@ -141,8 +133,6 @@ class TransformersModel(ResumableModel):
         """
         facts = dict(self.info.facts)
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
-            from unslant.models.hf.precision import agreement
-
             facts["half_precision"] = agreement(self.model, self.sample)
         return facts
 
@@ -211,16 +201,9 @@ class TransformersModel(ResumableModel):
         ordered = sorted(encoded, key=lambda item: sort_key(item.context))
         at = [item.longest for item in ordered].index(longest)
         contexts = [ordered[i].context for i in (at - 1, at + 1, at) if 0 <= i < len(ordered)]
-        probe = probe_after(self.model, contexts, longest)
+        prompts = probe(self.model, longest, contexts)
         tree = isinstance(self._engine, TreeEngine) and self._tree_reach == _UNLIMITED
-        try:
-            reason = why_not(self.model, self.name, probe, self.token_budget, tree=tree)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            self._shrink(self._engine, error)
-            self._check_longer(encoded)
-            return
+        reason = why_not(self.model, self.name, prompts, 1, tree=tree)
         if reason:
             self._tree_reach = self._checked
             warnings.warn(
@@ -272,7 +255,7 @@ class TransformersModel(ResumableModel):
                 warnings.warn(f"{self.name}: scored without the prefix tree from here on ({error})", stacklevel=2)
                 engine = self._engine = PlainEngine(self.model, engine.token_budget)
             except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
+                if not _out_of_memory(error):
                     raise
                 self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
@@ -291,15 +274,13 @@ class TransformersModel(ResumableModel):
         # Read once and assigned once: several threads may encode at the same time.
         if len(sample := self.sample) < PROMPTS:
             self.sample = sample + spread(encoded, PROMPTS - len(sample))
-        read, scored = int(self.model.get_input_embeddings().weight.shape[0]), known_tokens(self.model)
-        too_long: dict[str, int] = {}
+        rows, too_long = int(self.model.get_input_embeddings().weight.shape[0]), dict[str, int]()
         for prompt, item in zip(prompts, encoded, strict=True):
-            for ids, tokens in ((item.context, read), *((ids, scored) for ids in item.candidates)):
-                if (largest := int(ids.max(initial=0))) >= tokens:
-                    raise ModelError(
-                        f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {tokens:,}; "
-                        "they do not belong together"
-                    )
+            if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
+                raise ModelError(
+                    f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
+                    "not belong together"
+                )
             if item.longest > self.limit:
                 too_long[prompt.group] = item.longest
         if too_long:
@@ -347,3 +328,9 @@ def _context_limit(config: Any) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     values = (getattr(config.get_text_config(), name, None) for name in names)
     return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )

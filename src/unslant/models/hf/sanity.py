@@ -117,11 +117,7 @@ def check_config(source: str, where: Mapping[str, Any] = MappingProxyType({})) -
 
 
 def class_for(name: str, config: Any, auto: str) -> Any:
-    """The Auto class of transformers that loads a checkpoint.
-
-    Args:
-        auto: the name of the class for its purpose. Many checkpoints that also read pictures have no
-            ``AutoModelForCausalLM``, and continue a text with another class.
+    """The Auto class of transformers that loads a checkpoint; ``auto`` is the one for its purpose.
 
     Raises:
         ModelError: if a causal language model is wanted, and transformers has none for this checkpoint.
@@ -129,9 +125,9 @@ def class_for(name: str, config: Any, auto: str) -> Any:
     import transformers
 
     kind, stored = type(config), (config.architectures or [""])[0]
-    causal = transformers.MODEL_FOR_CAUSAL_LM_MAPPING.get(kind, None)
     if auto != "AutoModelForCausalLM" or auto in (getattr(config, "auto_map", None) or {}):
         return getattr(transformers, auto)
+    causal = transformers.MODEL_FOR_CAUSAL_LM_MAPPING.get(kind, None)
     # Bart's configuration also has a causal class, for a decoder that was saved by itself.
     if not getattr(config, "is_encoder_decoder", False) or (causal and stored in ("", causal.__name__)):
         if causal is not None:
