@@ -72,7 +72,7 @@ _OPENING = pattern(
     r"(?!{joined}{one}| ?(?:->|→|=>) ?{any})(?:(?<={one}{one}) {are_have}\b"
     r"|{tail_word}? ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
-_AT_THE_END = re.compile(rf"[\]):.,!-] ?({LABELLED})[.!]?\Z")
+_AT_THE_END = re.compile(rf"[\]):.,!-] ?({LABELLED})[.!]{{0,3}}\Z")
 """Another label at the end, after a stop: "A. *checks the map*: B."."""
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
@@ -190,9 +190,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
-        or pattern(", (?:{no_word}|{but}) {labelled}{end}").match(
-            reading.text, match.end("said")
-        )  # "A, no B": B, or not B
+        or pattern(", (?:{no_word}|{but}) {labelled}{end}").match(reading.text, match.end("said"))  # "A, no B"
         or pattern(r"{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})").search(
             reading.text, match.end("said")
         )
@@ -258,6 +256,9 @@ def option_text(reading: Reading) -> Outcome:
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
         if predicate and said and option_of(predicate[1]) != option_of(said[0]):
             return None  # "many live in Lyon, but the capital is Paris"
+        turn = pattern(r", {but} [^.!?\n]{1,80}({by_text})[.!]?\Z", 0).search(whole)
+        if turn and said and option_of(turn[1]) != option_of(said[0]):
+            return None  # "the Atlantic is large, but it is dwarfed by the Pacific"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             answer = options_of(said)
             restated = options_of(
@@ -343,8 +344,9 @@ def only_mention(reading: Reading) -> Outcome:
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every) or _REJECTED.search(reading.text):
         return None
     before = _WORD_BEFORE.match(reading.text)
-    if before and before[1].casefold() not in known_words():
-        return None  # "Nije B.": in a language without cues it may be a denial
+    unknown = before is not None and before[1].casefold() not in known_words()
+    if unknown or pattern(r"\b{relative} {labelled}").search(reading.text):
+        return None  # "Nije B.", in a language without cues, may be a denial; "the one before C"
     if _SAID_OF_LABEL.match(reading.text) or (_REASONING.search(reading.text) and not reading.complete()):
         return None  # or broken off where it began to go through the options
     return named, "only mention"

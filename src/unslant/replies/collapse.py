@@ -51,7 +51,7 @@ _ORDINALS = {
 }
 _ORDINAL = pattern(
     r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?P<place>{ordinal}|{ordinal_figure}|{ordinal_more}|{last}) ?{placed_noun}"
-    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
+    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z| {and} {the} )"
     r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b|{label_noun} ?(?P<behind>{ordinal_more})(?!\w)"
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
     r"|(?:\b[dl]'|(?<![a-z'])){numbered_noun} ?#?(?P<figure>\d{1,2})(?![\w%]|[.,]\d)"
@@ -355,7 +355,9 @@ class Collapser:
         """Whether a name is used as a word ("How nice! It is Paris."), in a reply that writes another one as a name."""
         name = self.options.texts[option]
         opens = text[:start].rstrip(" \"'(")[-1:] in ("", ".", "!", "?", "\n")
-        if not name[:1].isupper() or not (text[start].islower() or (opens and _PHRASE_GOES_ON.match(text, stop))):
+        if not name[:1].isupper() or not (
+            name.lower() in text[start:stop] or (opens and _PHRASE_GOES_ON.match(text, stop))
+        ):
             return False
         others = "|".join(re.escape(other) for other in self.options.texts if other[:1].isupper() and other != name)
         # A capital at the beginning of a sentence says nothing, unless the sentence is only that.

@@ -125,6 +125,8 @@ def left_over(reading: Reading) -> Outcome:
     wrong = reading.asserted(Kind.WRONG)
     if len(reading.plain) > SHORT or not wrong or options_of(re.findall(ANY, reading.plain)) != wrong:
         return None
+    if pattern("{^unsure$}|{^between}").search(reading.plain):
+        return None
     others = frozenset(range(reading.n)) - wrong
     rest = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})").search(reading.plain)
     return (others, "the others") if rest or (len(others) == 1 < len(wrong)) else None

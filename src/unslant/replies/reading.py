@@ -212,8 +212,8 @@ MASKS = (
     Mask(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
     # alternatives among which no choice is made: "A or B"
     Mask(
-        r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
-        r"|{one} ?{or_joint} ?{one}|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
+        r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}(?:\w ?= ?)?{subject}){1,25}"
+        r"|\b{either_word} {one} {or} \w{1,12}\b|{one} ?{or_joint} ?{one}|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
     ),
     # only considered: "maybe B", "B is plausible"
     Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}|(?P<after>{either})[ ,]{0,2}{hedge_after}"),
