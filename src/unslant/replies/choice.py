@@ -13,16 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from unslant.replies import every_option
 from unslant.replies.collapse import LABEL_WORDS, collapser
-from unslant.replies.every_option import (  # fmt: skip
-    all_but,
-    both,
-    left_over,
-    most_probable,
-    none_stated,
-    one_by_one,
-    statement_verdicts,
-)
 from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit
 from unslant.replies.grammar import (
     ANY,
@@ -34,7 +26,7 @@ from unslant.replies.grammar import (
     Kind,
     characters,
     kind_of,
-    known_words,
+    languages,
     mentions,
     option_of,
     options_of,
@@ -74,6 +66,10 @@ _OPENING = pattern(
 )
 _AT_THE_END = re.compile(rf"[\]):.,!-] ?({LABELLED})[.!]{{0,3}}\Z")
 """Another label at the end, after a stop: "A. *checks the map*: B."."""
+_ANOTHER = pattern(
+    r", (?:{no_word}|{but}) {labelled}{end}|{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})"
+)
+"""One more answer, or another: "A. B, too.", "A, no B"."""
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
@@ -89,7 +85,7 @@ _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _UNSURE = pattern(r"{^unsure$}|[.!?\n] ?{turning}\b[^.!?\n{not_any}]{0,300}\w\Z")
 _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
-_REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|:\Z")
+_REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|\b{relative} {labelled}|:\Z")
 """What a reply that rejects its only option says in any language, or the end of one that was about to discuss it."""
 _SAID_OF_LABEL = pattern(
     rf"\W?{characters(Kind.BARE)} (?!{{option_adverb}}\b)(?=[^\W\d_]{{2}})"
@@ -97,21 +93,22 @@ _SAID_OF_LABEL = pattern(
 )
 """A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
 _WORD_BEFORE = re.compile(rf"\W*(?:\w+ )?([^\W\d_]+) {LABELLED}\W*\Z")
+_KNOWN = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(str, languages().values())).casefold()))
+"""Every word of every cue, in any language."""
 _DENIED_MENTION = pattern(r"(?:{^negated$}|{not_ending}) [^.,;:]{0,60}?{masked}(?!,? {^why$})")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
-_REVIEWED = re.compile(rf"^ ?({ONE}) ?(?::| -) ?\S", re.MULTILINE)
-"""What a line of a review says of an option: "Lyon: the largest."."""
-_LATER = pattern(r"(?:{^but$}|{any}[^.!?{not_any}]{3,200}[.!])[^.,;{not_any}]{1,80}\b{be_verb}({by_text})(?: \w+)?.?\Z")
+_LATER = pattern(
+    r"(?:{^but$}|{any}[^.!?{not_any}]{3,200}[.!])[^.,;{not_any}]{1,80}"
+    r"\b(?:{be_verb}|{by_agent} )({by_text})(?: \w+)?.?\Z"
+)
 """What a reply ends in, after a sentence about another option: "Lyon is larger. The capital is Paris."."""
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
 _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
+_ASIDE = pattern(r"\b{aside}\Z")
 _NUMBERS = pattern(
     r"{numbers_lead}{0,2}(?P<said>{by_word}(?:{joined}{by_word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z"
 )
 _IN_SERIES = pattern(r"(?:\w,? {and_or}|\b{relative}) {one}|{one},? {and_or} (?:\w|{masked})|{^both$}")
-_ASIDE = pattern(r"\b{aside}\Z")
-_BOTH_TEXT = pattern(r"{both_text}\b")
-"""The beginning of an option that refers to others."""
 
 
 def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
@@ -158,13 +155,12 @@ def called_right(reading: Reading) -> Outcome:
     right = frozenset[int]().union(*(reading.answer(match[match.lastgroup or 0]) for match in statements))
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
-    also = pattern(r"({one}) \w{1,12} {^also$}").search(reading.text) if right else None
-    if also and not options_of(also[1]) <= right:
+    also = pattern(r"({one}) \w{1,12} {^also$}").findall(reading.text) if right else ()
+    if not options_of(also) <= right:
         raise Unreadable("another")  # "C fits. D fits, too."
-    every = reading.all()
+    every = reading.saying("{all_text}")
     others = frozenset(range(reading.n)) - every
-    named = reading.asserted(*((Kind.LABEL, Kind.BOTH) if right == others else (Kind.BOTH,)))
-    if every & named and right >= others:
+    if right >= others and every & reading.asserted(Kind.BOTH, *([Kind.LABEL] if right == others else ())):
         right = every  # "D) All of the above: A is true, B is true, C is true."
     return (right, "called right") if right else None
 
@@ -190,10 +186,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
-        or pattern(", (?:{no_word}|{but}) {labelled}{end}").match(reading.text, match.end("said"))  # "A, no B"
-        or pattern(r"{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})").search(
-            reading.text, match.end("said")
-        )
+        or _ANOTHER.search(reading.text, match.end("said"))
         or not options_of(_AT_THE_END.findall(reading.text, match.end("said"))) <= answer
         or UNKNOWN_LABEL.match(reading.text, match.end("said"))
         or len(options_of(_SHARE.findall(reading.text))) > 1
@@ -240,8 +233,6 @@ def option_text(reading: Reading) -> Outcome:
     """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
     if len(reading.text) > _LONG or _UNSURE.search(reading.text) or len(reading.listed()) > 1:
         return None
-    if len(options_of(_REVIEWED.findall(reading.text))) > 1:
-        return None
     if reading.asserted(Kind.CONFLICT) or reading.options.fuller(reading.asserted(Kind.TEXT), reading.text):
         return None
     if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
@@ -256,9 +247,6 @@ def option_text(reading: Reading) -> Outcome:
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
         if predicate and said and option_of(predicate[1]) != option_of(said[0]):
             return None  # "many live in Lyon, but the capital is Paris"
-        turn = pattern(r", {but} [^.!?\n]{1,80}({by_text})[.!]?\Z", 0).search(whole)
-        if turn and said and option_of(turn[1]) != option_of(said[0]):
-            return None  # "the Atlantic is large, but it is dwarfed by the Pacific"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             answer = options_of(said)
             restated = options_of(
@@ -287,7 +275,8 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
         return (joined and not _ASIDE.search(before)) or pattern(r"{^too$}\W*\Z").search(sentence) is not None
     (option,) = options
     others = reading.options.containing(reading.options.texts[option]) - options
-    part_of_other = any(not _BOTH_TEXT.match(reading.options.texts[other]) for other in others)
+    # an option that refers to others: "both of them"
+    part_of_other = any(not pattern(r"{both_text}\b").match(reading.options.texts[other]) for other in others)
     predicate = sentence.rstrip(" .!").endswith(said[-1])
     return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
 
@@ -344,9 +333,8 @@ def only_mention(reading: Reading) -> Outcome:
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every) or _REJECTED.search(reading.text):
         return None
     before = _WORD_BEFORE.match(reading.text)
-    unknown = before is not None and before[1].casefold() not in known_words()
-    if unknown or pattern(r"\b{relative} {labelled}").search(reading.text):
-        return None  # "Nije B.", in a language without cues, may be a denial; "the one before C"
+    if before and before[1].casefold() not in _KNOWN:
+        return None  # "Nije B.": in a language without cues it may be a denial
     if _SAID_OF_LABEL.match(reading.text) or (_REASONING.search(reading.text) and not reading.complete()):
         return None  # or broken off where it began to go through the options
     return named, "only mention"
@@ -356,23 +344,8 @@ def only_mention(reading: Reading) -> Outcome:
 # overrules a stricter one. A rule that finds a contradiction ends the reading, since a looser one would pick a side at
 # random.
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
-    explicit,
-    most_probable,
-    reasoned,
-    all_but,
-    called_right,
-    one_by_one,
-    bare_lines,
-    opening,
-    statement_verdicts,
-    none_stated,
-    left_over,
-    concluded,
-    option_text,
-    numbers,
-    yes_or_no,
-    part_of_text,
-    both,
-    only_mention,
-)
+    explicit, every_option.most_probable, reasoned, every_option.all_but, called_right, every_option.one_by_one,
+    bare_lines, opening, every_option.statement_verdicts, every_option.none_stated, every_option.left_over, concluded,
+    option_text, numbers, yes_or_no, part_of_text, every_option.both, only_mention,
+)  # fmt: skip
 """In the order in which they are tried."""

@@ -60,7 +60,6 @@ _ORDINAL = pattern(
 _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
 """The text after a common word that is meant as an option's text."""
 _AFTER_ARTICLE = pattern(r" (?:{not} )?[A-ZА-Я]\b", 0)
-_PHRASE_GOES_ON = pattern(r" (?:{and_or} [a-z]|{article_word} |{this} )", 0)
 _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
 """ "No option", if "No" is one."""
 _NONE_TEXT = pattern("{none_text}")
@@ -351,24 +350,11 @@ class Collapser:
         other_text = any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners)
         return Kind.AMBIGUOUS if other_text else Kind.BARE
 
-    def _is_common_word(self, text: str, start: int, stop: int, option: int) -> bool:
-        """Whether a name is used as a word ("How nice! It is Paris."), in a reply that writes another one as a name."""
-        name = self.options.texts[option]
-        opens = text[:start].rstrip(" \"'(")[-1:] in ("", ".", "!", "?", "\n")
-        if not name[:1].isupper() or not (
-            name.lower() in text[start:stop] or (opens and _PHRASE_GOES_ON.match(text, stop))
-        ):
-            return False
-        others = "|".join(re.escape(other) for other in self.options.texts if other[:1].isupper() and other != name)
-        # A capital at the beginning of a sentence says nothing, unless the sentence is only that.
-        named = rf"(?:(?<=[\w,:;] )(?:{others})(?!\w)|(?<!\w)(?:{others})[.!]{{0,3}}\Z)"
-        return name.isalpha() and others != "" and re.search(named, text) is not None
-
     def _by_text(self, reply: _Reply, i: int, end: int, option: int) -> tuple[int, int, str] | None:
         """An option's text, with its label if that follows in brackets, or with the label of another list before it."""
         text, start, stop = reply.text, reply.tokens[i].start, reply.tokens[end - 1].end
         before = text[max(0, start - 12) : start]
-        telling = self.options.telling[option] and not self._is_common_word(text, start, stop, option)
+        telling = self.options.telling[option] and not self.options.is_common_word(text, start, stop, option)
         # Numbers and common words are an option's text only in some places.
         if (
             not telling

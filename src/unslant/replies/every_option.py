@@ -100,13 +100,12 @@ def one_by_one(reading: Reading) -> Outcome:
 def none_stated(reading: Reading) -> Outcome:
     """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
     for stated in NONE_STATED.finditer(reading.plain, reading.retracted()):
-        named = options_of(re.findall(ANY, stated[0]))
-        if named and len(named) < reading.n and not reading.none():
-            continue  # "none of A, B and C" of four
+        # "none of A, B and C" of four
+        some = 0 < len(options_of(re.findall(ANY, stated[0]))) < reading.n and not reading.none()
         # "None of these is a conifer. The one with white bark is the birch.": not said of what was asked
         elsewhere = len(mentions(reading.text[stated.end() :])) == 1 and _PREDICATE.match(reading.plain, stated.end())
         before = reading.plain[max(0, stated.start() - 80) : stated.start()]
-        if not elsewhere and not pattern(r"{^supposed$}[^.;,\n]*\Z").search(before):
+        if not some and not elsewhere and not pattern(r"{^supposed$}[^.;,\n]*\Z").search(before):
             return reading.none(), "none stated"
     if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
@@ -124,8 +123,6 @@ def left_over(reading: Reading) -> Outcome:
     """The options that are left if a short reply names only wrong ones: "B is wrong, the rest are right"."""
     wrong = reading.asserted(Kind.WRONG)
     if len(reading.plain) > SHORT or not wrong or options_of(re.findall(ANY, reading.plain)) != wrong:
-        return None
-    if pattern("{^unsure$}|{^between}").search(reading.plain):
         return None
     others = frozenset(range(reading.n)) - wrong
     rest = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})").search(reading.plain)

@@ -78,7 +78,6 @@ _NOT_SHOWN = pattern(
 _OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")
 """A number where the answer belongs, such as ``{"choice": 1}``: nobody knows whether it counts from 0."""
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
-_BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
 UNKNOWN_LABEL = pattern(
@@ -260,8 +259,8 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
     by_text_first = _by_text(before) and set(map(kind_of, mentions(last.said))) <= {Kind.LABEL, Kind.BARE}
     near = last.rule in ("conclusion", "last line") and last.start - before.end < _NEAR
     options_before = options_of(mentions(before.said))
-    differ = options_before.isdisjoint(answer) and not _BUT.search(text, before.end, last.end)
-    if near and differ and by_text_first:
+    turns = pattern(r"\b(?:{but}|{wait}|{correction})\b").search(text, before.end, last.end)
+    if near and by_text_first and options_before.isdisjoint(answer) and not turns:
         raise Unreadable(CONFLICT, answer, options_before)
 
 
@@ -307,8 +306,8 @@ def bare_lines(reading: Reading) -> Outcome:
         del runs[1:]
         repeated = True
     answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
-    orders = [[option_of(one) for _, said in run for one in mentions(said)] for run in runs if len(run) > 1]
-    ranked = any(len(options) > 2 and options != sorted(options) for options in orders)
+    orders = ([option_of(one) for _, said in run for one in mentions(said)] for run in runs if len(run) > 1)
+    ranked = any(len(order) > 2 and order != sorted(order) for order in orders)
     if ranked or any(_is_listing(reading, run) for run in runs):
         raise Unreadable("options listed")
     if len(answers) > 1:

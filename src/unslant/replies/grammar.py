@@ -79,13 +79,6 @@ def words(name: str) -> tuple[str, ...]:
     return spaced + unspaced
 
 
-@cache
-def known_words() -> frozenset[str]:
-    """Every word of every cue, in any language, without case."""
-    cues = (str(phrases) for language in languages().values() for phrases in language.values())
-    return frozenset(word.casefold() for phrases in cues for word in re.findall(r"[^\W\d_]+", phrases))
-
-
 def expand(template: str, parts: Mapping[str, str]) -> str:
     """A regular expression with the cues and the ``parts`` that it names written out.
 

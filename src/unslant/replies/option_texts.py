@@ -32,6 +32,7 @@ _CLOSING = pattern(
     0,
 )
 _WHY_OR_NOT = pattern(r"\b(?:{why}|{not_word})\b[^.!?\n]{0,200}")
+_PHRASE_GOES_ON = pattern(r" (?:{and_or} [a-z]|{article_word} |{this} )", 0)
 _NEXT = pattern(r"{one}(?:,|,? {plain_and}) (\w+)")
 _GOES_ON = pattern(r"[\"')\]}]{0,2} ?(?:[,;]| {plain_and}\b|[)\]}])", 0)
 
@@ -189,6 +190,16 @@ class OptionTexts:
         said, next_ones = ({token.stem for token in tokens(part)} for part in (text, " ".join(_NEXT.findall(text))))
         more = ((known < stems, stems - known) for o, stems in enumerate(self._telling_stems) if o not in chosen)
         return any(words & next_ones or (longer and words <= said) for longer, words in more)
+
+    def is_common_word(self, text: str, start: int, stop: int, option: int) -> bool:
+        """Whether a name is used as a word ("How nice! It is Paris."), in a reply that writes another one as a name."""
+        name, opens = self.texts[option], text[:start].rstrip(" \"'(")[-1:] in ("", ".", "!", "?", "\n")
+        as_word = name.lower() in text[start:stop] or (opens and _PHRASE_GOES_ON.match(text, stop))
+        others = "|".join(re.escape(other) for other in self.texts if other[:1].isupper() and other != name)
+        is_name = name.isalpha() and name[0].isupper()
+        # A capital at the beginning of a sentence says nothing, unless the sentence is only that.
+        named = rf"(?:(?<=[\w,:;] )(?:{others})(?!\w)|(?<!\w)(?:{others})[.!]{{0,3}}\Z)"
+        return bool(as_word and others and is_name and re.search(named, text))
 
     def together(self, options: frozenset[int]) -> frozenset[int]:
         """The option that says all that several say, "red and blue" of "blue" and "red"; else these."""

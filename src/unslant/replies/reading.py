@@ -213,7 +213,8 @@ MASKS = (
     # alternatives among which no choice is made: "A or B"
     Mask(
         r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}(?:\w ?= ?)?{subject}){1,25}"
-        r"|\b{either_word} {one} {or} \w{1,12}\b|{one} ?{or_joint} ?{one}|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
+        r"|\b{either_word} {one} {or} \w{1,12}\b|{one} ?{or_joint} ?{one}"
+        r"|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
     ),
     # only considered: "maybe B", "B is plausible"
     Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}|(?P<after>{either})[ ,]{0,2}{hedge_after}"),
@@ -317,7 +318,7 @@ class Reading:
         if _NONE.match(said):
             return self.options.beginning(said) or self.none()
         if not named:
-            whole, count = self.all(), pattern(r"\b{number_of_options}\b").search(said)
+            whole, count = self.saying("{all_text}"), pattern(r"\b{number_of_options}\b").search(said)
             if count and NUMBERS[count[0].casefold()] != self.n - len(whole):
                 raise Unreadable("another number of options")
             return whole or frozenset(range(self.n))
@@ -339,13 +340,10 @@ class Reading:
 
     def none(self) -> frozenset[int]:
         """The answer "none of these": the option that says so, or no option."""
-        return self._saying("{none_text}")
+        return self.saying("{none_text}")
 
-    def all(self) -> frozenset[int]:
-        """The option that says "all of the above", if there is one."""
-        return self._saying("{all_text}")
-
-    def _saying(self, cue: str) -> frozenset[int]:
+    def saying(self, cue: str) -> frozenset[int]:
+        """The options that say nothing but this: "all of the above"."""
         return frozenset(i for i, text in enumerate(self.options.texts) if pattern(cue).fullmatch(text.rstrip(" .")))
 
     def asserted(self, *kinds: int) -> frozenset[int]:
@@ -358,9 +356,9 @@ class Reading:
         return match[1] if match else None
 
     def listed(self) -> frozenset[int]:
-        """Options that open a line under their label."""
-        opened = (self.opening(line) for line in self.text.split("\n"))
-        return options_of(one for one in opened if one and kind_of(one) in (Kind.LABEL, Kind.BOTH, Kind.CONFLICT))
+        """Options that open a line under their label, or by their text with a colon."""
+        by_label, by_text = characters(Kind.LABEL, Kind.BOTH, Kind.CONFLICT), characters(Kind.TEXT, Kind.WORD)
+        return options_of(re.findall(rf"(?m)^[ \"'(]{{0,4}}({by_label}|{by_text}(?= ?(?::| -) ?\S))", self.text))
 
     def set_apart(self, answer: frozenset[int]) -> bool:
         """Whether the reply opens with ``answer``, separate from lines below on other options: another line comes

@@ -75,9 +75,6 @@ _JSON_FIELD = pattern(
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
-_JUDGED_KEY = pattern(r"(?:{copula}_)?(?:{right_adjective}|{says_right})")
-_OPTION_KEY = pattern(rf"{_KEY}|{{label_noun}}|{{option_noun}}")
-"""Keys of a record that judges one option: ``{"option": "B", "is_correct": false}``."""
 _NULL = ("", '""', "''", "null", "None", "nil")
 """Values of a JSON field that holds no answer; an empty list says that no option is right."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_calls", "action_input", "query")
@@ -134,6 +131,10 @@ _CLOSING = pattern(r"(?:\n\s{0,9}|(?<=[.!?。！])\s{0,9})\*{0,2}{closing}[^\n]{
 _MOST_CLOSINGS, _LONGEST_CLOSING = 3, 500
 _MANNERS = pattern(rf"(?:\A|[.!?] )(?:{{courtesy}}\s?(?:[!.,！。]|\Z)|{{closing}})|{_PICTURE}")
 """What is part of an answer where an option holds it, as in questions about conversations."""
+_NEXT_QUESTION = pattern(
+    r"\n[ \t#*]{0,9}({next_question})(?:\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}(?::|(?=\n))|[ \t]?\d{1,3}[.)])"
+)
+_ANSWERED = pattern(r"(?:\A|\n) ?{title_field}:")
 _CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
@@ -237,12 +238,6 @@ def without_fragment(reply: str) -> str:
     return "".join(first) or text
 
 
-_NEXT_QUESTION = pattern(
-    r"\n[ \t#*]{0,9}({next_question})(?:\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}(?::|(?=\n))|[ \t]?\d{1,3}[.)])"
-)
-_ANSWERED = pattern(r"(?:\A|\n) ?{title_field}:")
-
-
 def before_next_question(text: str, labels: Sequence[str] = ()) -> str:
     """The text before the first question that a model asks itself after its answer, as base models do.
 
@@ -293,17 +288,12 @@ def _json_as_lines(text: str) -> str:
 
 def _json_lines(record: dict[str, Any]) -> Iterator[str]:
     answers = pattern("{answer_tool}").fullmatch(str(record.get("name", record.get("action"))))
-    verdicts = [value for key, value in record.items() if isinstance(value, bool) and _JUDGED_KEY.fullmatch(key)]
     for key, value in record.items():
         # The arguments of a call are an answer only where they or the tool are named so.
         if key in _ARGUMENTS and answers and not (isinstance(value, dict) and len(value) > 1):
             key, value = words("whole_field")[0], next(iter(value.values())) if isinstance(value, dict) else value
         if isinstance(value, dict):
             yield from (line for line in _json_lines(value) if key not in _ARGUMENTS or line.startswith(FIELD))
-        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            yield from (line for item in value for line in _json_lines(item))
-        elif len(verdicts) == 1 and isinstance(value, str) and _OPTION_KEY.fullmatch(key):
-            yield f"{value} {_RIGHT if verdicts[0] else _WRONG}"
         elif pattern(_KEY).fullmatch(key):
             answer = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
             yield f"{FIELD}{'null' if answer in (None, '') else answer}{END_FIELD}"

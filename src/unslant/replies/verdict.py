@@ -104,7 +104,7 @@ _BARE_LINE = _rule(
     r"^[ \"'(\[⟦]{0,4}(?:{verdict_lead}[ ,:]{1,3}){0,5}[\"'(\[]{0,2}(?P<said>{word})(?:[ ,]{0,2}(?P<twice>{word}))?"
     r"[ .!)\]\"'⟧;:]{0,5}$"
 )
-_VERDICT_LINE = _rule(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?[:.]", re.MULTILINE)
+_VERDICT_LINE = _rule(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?(?:[:.]|$)", re.MULTILINE)
 _CONCLUDED = _rule(
     r"\b{verdict_concluded}\b,?[^.;\n{not_verdict}]{0,160}?(?:{is_said}|\b{concluded_of})[ \"'(]{1,3}{adverbs}[\"'(]?"
     r"(?P<said>{verdict})|→ ?(?P<arrow>{verdict})|\b{the_statement} {is_then} (?P<then>{verdict})"
@@ -190,11 +190,7 @@ def last_line(text: str) -> Outcome:
     """The last line, or the last sentence in it, if it is nothing but a verdict."""
     if len(options_of(_VERDICT_LINE.findall(text))) > 1:
         raise Unreadable("contradiction")
-    lines = [line for line in text.split("\n") if line.strip()]
-    verdicts = [match["said"] for match in map(_BARE_LINE.match, lines) if match]
-    if len(lines) == len(verdicts) and len(options_of(verdicts)) > 1:
-        raise Unreadable("contradiction")
-    line = lines[-1]
+    line = text.rstrip().split("\n")[-1]
     match = _BARE_LINE.match(line)
     if match is None:
         match = _BARE_LINE.match(re.split(r"[.!?:;] ", line)[-1])
