@@ -116,6 +116,17 @@ def test_studies_are_recorded_too(unslant: Run, serve, questions, study: tuple[s
     assert len(Responses.from_parquet("out.parquet")) > 0
 
 
+def test_a_file_whose_name_begins_with_a_dash_is_resumed(unslant: Run, serve, questions) -> None:
+    serve(Model())
+    os.rename(questions, "-q.jsonl")
+    assert unslant("audit", "m", "--", "-q.jsonl").code == 0
+    (run,) = run_ids(unslant)
+    assert unslant("runs", "resume", run).err.startswith("unslant audit m ./-q.jsonl\n")
+    command = [sys.executable, "-m", "unslant", "audit", "m", "-q.jsonl"]
+    refused = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert "error: -q.jsonl: begins with a dash, as options do; type the file as ./-q.jsonl" in refused.stderr
+
+
 def test_no_store_touches_nothing(unslant: Run, serve, questions, unslant_home: Path) -> None:
     serve(Model())
     assert unslant("audit", "m", questions, "--no-store", "-q").code == 0

@@ -254,6 +254,9 @@ def _argument_error(error: CycloptsError) -> str:
 
 def _unknown(error: UnknownOptionError) -> str:
     """The message on an unknown option, with the one that was probably meant."""
+    for word in sys.argv[1:]:
+        if word.startswith("-") and os.path.isfile(word):
+            return f"{word}: begins with a dash, as options do; type the file as ./{word}"
     option = (error.token.keyword or error.token.value).partition("=")[0]
     known = {name.lstrip("-"): name for argument in error.argument_collection for name in argument.names}
     typed, meant = option.lstrip("-"), MEANT.get(option.replace("_", "-"), "").lstrip("-")

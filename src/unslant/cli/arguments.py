@@ -61,7 +61,8 @@ def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> l
         return [name]
     value = recorded(reach_of(argument), token.value)
     if not argument.name.startswith("-"):
-        return [value]
+        # A file whose name begins with a dash was typed after --; repeated without that, it would be an option.
+        return [f"./{value}" if value.startswith("-") else value]
     alone = token.keyword in argument.names and f"{token.keyword}={token.value}" not in typed
     joined = value.startswith("-") or not alone
     return [f"{name}={value}"] if joined else [name, value]
