@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import unslant
+from tests.serving import Fault, FaultServer
 from unslant.models.hf import model as hf_model
 from unslant.models.hf.identity import PROMPTS, spread
+from unslant.models.served import ServedModel
 from unslant.prompts import Prompt
 
 
@@ -35,6 +37,23 @@ def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
         together = list(pool.map(accuracy, range(8)))
     assert together == [accuracy(i) for i in range(8)]
     assert fair.unwrapped.model.config._attn_implementation != "unslant_tree"
+
+
+def test_threads_that_share_a_served_model_count_their_prompts_apart() -> None:
+    top = {f" {label}": -2.5 - k / 10 for k, label in enumerate("ABCDEFGH")}
+
+    def audit(model: unslant.models.ScoringModel) -> int:
+        return unslant.audit(model, "embedded", limit=12, orders="cyclic").run.cost.prompts
+
+    body = {"choices": [{"index": 0, "text": " A", "logprobs": {"top_logprobs": [top]}}]}
+    with FaultServer(lambda _: Fault(body=body)).running() as server:
+        served = ServedModel("m", server.url)
+        with ThreadPoolExecutor(3) as pool:
+            together = list(pool.map(audit, [served] * 3))
+        with unslant.Debiased(served, "vote:orders=2") as debiased, ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(debiased.answer, unslant.load_questions("embedded", limit=24)))
+    assert len(set(together)) == 1
+    assert len(answers) == 24
 
 
 def test_two_threads_that_encode_at_the_same_time_leave_a_sample_that_the_next_call_can_use(monkeypatch) -> None:

@@ -29,7 +29,7 @@ from unslant.experiment import (
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.result import RecordedResult, StudyResult, listed_files, logs_in, tables_of
 from unslant.flags import Flag, Heading, UnknownOptionError, Without, by_kind, check_unused, in_place_of, part_of
-from unslant.models.base import Model, is_whole
+from unslant.models.base import Model, in_turn, is_whole
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
 from unslant.scale import WHOLE
@@ -362,7 +362,8 @@ def function(
         if several and not models:
             raise InputError("no models: give one or more")
         models = tuple(str(one) if isinstance(one, Path) else one for one in models)
-        return study.call(study.given(models, questions, log, options), Recording(progress, None))
+        with in_turn(models):
+            return study.call(study.given(models, questions, log, options), Recording(progress, None))
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")
     run.__module__ = type(study).__module__

@@ -113,11 +113,11 @@ class Answerers:
         Raises:
             ModelChanged: if it names another model than those before.
         """
-        before = next((model for model, _ in self.replies if model), "")
+        before, total = next((model for model, _ in tuple(self.replies) if model), ""), self.replies.total()
         if by[0] and before and by[0] != before:
             where = f", at question {group!r}" if group else ""
             raise ModelChanged(
-                f"{self.name}: after {self.replies.total():,} replies{where} ({clock(time.time())}), "
+                f"{self.name}: after {total:,} {'reply' if total == 1 else 'replies'}{where} ({clock(time.time())}), "
                 + ("a stored reply is of" if stored else "the server answers as")
                 + f" {printable(by[0])!r}; before, {printable(before)!r} answered; ask for one of them by that name"
             )
@@ -152,6 +152,14 @@ class _Answer(NamedTuple):
     scores: Floats
 
 
+_Ask = Callable[[Sequence[Prompt]], Sequence[Scored]]
+
+
+def _again(log: Sequence[_Answer], places: Sequence[int], ask: _Ask) -> dict[int, Floats]:
+    results = ask([log[place].prompt for place in places]) if places else ()
+    return {places[one.index]: one.logprobs for one in results if one.logprobs is not None}
+
+
 class Watch(Answerers):
     """:class:`Answerers` of a server that scores: it also asks some prompts again."""
 
@@ -171,40 +179,43 @@ class Watch(Answerers):
             self.note(result.by, prompt.group)
             self._log.append(_Answer(self.replies.total(), time.time(), prompt, result.logprobs))
 
-    def confirm(self, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
+    def confirm(self, ask: _Ask) -> None:
         """Ask some of the prompts answered since the last time again: the first few, and others at random.
 
         Raises:
             ModelChanged: if the server gives other scores now, with the prompts answered since it changed.
         """
-        log = self._log
-        if len(log) - self._anchors < _FEWEST:
+        if len(self._log) - self._anchors < _FEWEST:
             return
+        # Taken away: other threads may ask the same model, and record and confirm their own answers meanwhile.
+        log, anchors, self._log, self._anchors = self._log, self._anchors, [], 0
         number = min(ASKED_AGAIN, len(log) // 4)
         # The first answers show a change whenever it came; the others find changes that did not last.
         first = -(-number // 2)
         places = [*range(first), *some_of(range(first, len(log)), number - first)]
         try:
-            changed = self._changed(places, ask)
+            changed = self._changed(log, places, ask)
             if have_changed(changed.values(), number):
                 # The latest of the strongest changes: slight noise after the change must not hide where it was.
-                self._raise(max(changed, key=lambda place: (changed[place], place)), ask)
+                self._raise(log, anchors, max(changed, key=lambda place: (changed[place], place)), ask)
             self.unsteady += len(changed)
             self.asked_again += number
         except ModelChanged:
+            self._log, self._anchors = [*log, *self._log], anchors
             raise
         except ModelError as error:
             warnings.warn(f"{self.name}: could not be asked again to check that it is unchanged: {error}", stacklevel=2)
-        self._anchors = min(_ANCHORS, len(log))  # kept, since a server may change between two calls
         now = time.time()
-        self._log = [one._replace(number=self.replies.total(), when=now) for one in log[: self._anchors]]
+        kept = [one._replace(number=self.replies.total(), when=now) for one in log[:_ANCHORS]]
+        # In front of the others, since a server may change between two calls.
+        self._log, self._anchors = [*kept, *self._log], self._anchors + len(kept)
 
-    def _changed(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, float]:
+    def _changed(self, log: Sequence[_Answer], places: Sequence[int], ask: _Ask) -> dict[int, float]:
         """Place -> weight of the prompts that get other scores now, and the same other ones when asked once more."""
-        again = self._again(places, ask)
-        weights = {place: weight_of_change(self._log[place].scores, scores) for place, scores in again.items()}
+        again = _again(log, places, ask)
+        weights = {place: weight_of_change(log[place].scores, scores) for place, scores in again.items()}
         differ = [place for place in places if weights.get(place)]
-        third = self._again(differ, ask)
+        third = _again(log, differ, ask)
         changed = {
             place: weights[place]
             for place in differ
@@ -213,19 +224,15 @@ class Watch(Answerers):
         self.unsteady += len(differ) - len(changed)
         return changed
 
-    def _again(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, Floats]:
-        results = ask([self._log[place].prompt for place in places]) if places else ()
-        return {places[one.index]: one.logprobs for one in results if one.logprobs is not None}
-
-    def _raise(self, last: int, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
+    def _raise(self, log: Sequence[_Answer], anchors: int, last: int, ask: _Ask) -> None:
         """Find the last prompt that the previous model answered, by bisection; ``last`` is a place known to be its."""
-        until = len(self._log)
+        until = len(log)
         while until - last > 1:
             middle = (last + until) // 2
             # Five at a time: a single prompt may get nearly the same scores from both models, or noise from one.
-            changed = self._changed(range(middle, min(middle + 5, until)), ask)
+            changed = self._changed(log, range(middle, min(middle + 5, until)), ask)
             last, until = (max(changed), until) if sum(changed.values()) > 0.5 else (last, middle)
-        before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]
+        before, rest = log[last], log[max(last + 1, anchors) :]
         end = f", before question {rest[0].prompt.group!r} ({clock(rest[0].when)})" if rest else ", before the end"
         raise ModelChanged(
             f"{self.name}: the server has become another model: it gives other scores now for prompts that it answered "

@@ -16,9 +16,12 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import RLock
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,6 +188,19 @@ class ScoringModel(Model, ABC):
         Raises:
             ModelChanged: if it names another model than the replies before.
         """
+
+
+_TURNS: WeakKeyDictionary[Model, RLock] = WeakKeyDictionary()
+
+
+@contextmanager
+def in_turn(models: Iterable[object]) -> Iterator[None]:
+    """Keep other threads from using the same loaded models in the block, whose cost would contain theirs."""
+    loaded = {one.unwrapped for one in models if isinstance(one, Model)}
+    with ExitStack() as stack:
+        for model in sorted(loaded, key=id):  # in one order, so that no two threads wait for each other
+            stack.enter_context(_TURNS.setdefault(model, RLock()))
+        yield
 
 
 def misplaced(result: Any, kind: type, missing: Collection[int], total: int) -> str:

@@ -44,7 +44,7 @@ _Reply = TypeVar("_Reply")
 class Refused(ModelError):
     """The server refused the request; ``status`` is that of HTTP."""
 
-    def __init__(self, problem: str, status: int) -> None:
+    def __init__(self, problem: str, status: int = 0) -> None:
         super().__init__(problem)
         self.status = status
 
