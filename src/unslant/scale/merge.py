@@ -122,7 +122,8 @@ def _models_differ(one: Run, other: Run) -> str:
 
 
 def _short(value: object) -> str:
-    return str(value or "none")[:12]
+    text = str(value or "none")
+    return text if "://" in text else text[:12]  # of a digest; addresses of two servers begin alike
 
 
 def _check_complete(files: Sequence[_File]) -> None:
