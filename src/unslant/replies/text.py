@@ -134,7 +134,6 @@ _MANNERS = pattern(rf"(?:\A|[.!?] )(?:{{courtesy}}\s?(?:[!.,！。]|\Z)|{{closin
 _NEXT_QUESTION = pattern(
     r"\n[ \t#*]{0,9}({next_question})(?:\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}(?::|(?=\n))|[ \t]?\d{1,3}[.)])"
 )
-_ANSWERED = pattern(r"(?:\A|\n) ?{title_field}:")
 _CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
@@ -244,11 +243,12 @@ def before_next_question(text: str, labels: Sequence[str] = ()) -> str:
     Args:
         labels: of options: "Q: wrong" is said of the option Q.
     """
+    answered = pattern(r"(?:\A|\n) ?{title_field}:").search(text)
     for match in _NEXT_QUESTION.finditer(text):
-        before = text[: match.start()]
         # A heading without a colon may also be part of a reply that repeats the question first.
-        if re.search(r"\w", before) and match[1] not in labels and (":" in match[0] or _ANSWERED.search(before)):
-            return before
+        asks = ":" in match[0] or (answered and answered.start() < match.start())
+        if asks and match[1] not in labels and re.search(r"\w", text[: match.start()]):
+            return text[: match.start()]
     return text
 
 
