@@ -262,15 +262,10 @@ def write_all(*writes: Callable[[], object]) -> None:
 
 
 class _Outlet(io.FileIO):
-    """A standard stream that never raises: output that it cannot take is dropped.
-
-    Attributes:
-        error: the reason, if any was dropped.
-        reported: whether :func:`print_whole` has raised it.
-    """
+    """A standard stream that never raises: output that it cannot take is dropped, and ``error`` has the reason."""
 
     error: OSError | None = None
-    reported = False
+    reported = False  # once print_whole has raised the error
 
     def write(self, data: Any, /) -> int:
         try:
@@ -324,8 +319,7 @@ def print_whole(text: str) -> None:
         print(text, end="", flush=True)
     except OSError as error:
         raise unwritable("standard output", error) from error
-    outlet = _outlet_of(sys.stdout)
-    if outlet and outlet.error:
+    if (outlet := _outlet_of(sys.stdout)) and outlet.error:
         outlet.reported = True
         raise unwritable("standard output", outlet.error)
 

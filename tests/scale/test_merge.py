@@ -179,7 +179,10 @@ IDENTITY = {"model": "/one/m", "weights": "a" * 64, "dtype": "float32", "fingerp
         ({"dtype": "bfloat16"}, "dtype float32 and bfloat16"),
         ({"fingerprint": "2e-05: -1.6 -2.5"}, "their scores of fixed prompts"),
         ({"torch": "2.9"}, "torch none and 2.9"),
-        ({"base_url": "http://10.0.0.2:8000/v1"}, "base_url none and http://10.0.0.2:8000/v1"),
+        (
+            {"weights": "", "base_url": "http://10.0.0.2/v1"},
+            "base_url none and http://10.0.0.2/v1, weights aaaaaaaaaaaa and none",
+        ),
     ],
 )
 def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlike: str) -> None:

@@ -235,9 +235,8 @@ class Endpoint:
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
-                kinds = {b"<": "a web page", b"data:": "a stream, although none was requested"}
-                kind = next((kinds[begin] for begin in kinds if data.lstrip().startswith(begin)), "")
-                what = kind or f"not usable JSON: {error}"
+                what = "a web page" if data.lstrip().startswith(b"<") else f"not usable JSON: {error}"
+                what = "a stream, although none was requested" if data.startswith(b"data:") else what
                 raise _Transient(f"the reply is {what}") from None
             problem, status = error_in(reply)
             if not problem:
