@@ -20,7 +20,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache, wraps
 from typing import Any, cast
@@ -34,8 +33,6 @@ from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, pass_environment
 from jinja2.visitor import NodeTransformer
-
-from unslant.presentations import ShownOption
 
 _BUDGET = 50_000_000
 _SECONDS = 5.0
@@ -61,7 +58,6 @@ _COMPARISONS = frozenset("in eq equalto == ne != lt lessthan < le <= gt greatert
 _OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
 _MULTIPLY = frozenset({"replace", "indent", "join", "tojson"})
 _REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
-_OF_OPTIONS = frozenset(field.name for field in fields(ShownOption))
 LONGEST_FORMAT = re.compile(r"\d{4,}|\*")
 """Matches widths in formats that are larger than any template needs."""
 
@@ -266,11 +262,6 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         else:
             raise SecurityError(f"{name or 'that'}() is not allowed in a prompt template")
         return super().call(__context, __obj, *args, **kwargs)
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is ShownOption and attribute in _OF_OPTIONS:  # most of what a question reads, and always safe
-            return getattr(obj, attribute)
-        return super().getattr(obj, attribute)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "%" and isinstance(left, str):

@@ -8,6 +8,7 @@ nothing but word a question. Texts of questions are values, never template sourc
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from functools import cached_property, lru_cache
 from importlib import resources
 from operator import attrgetter
@@ -22,7 +23,17 @@ from unslant.files import Checked, checked, read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment
 
-_ENVIRONMENT = PromptEnvironment()
+_OF_OPTIONS = frozenset(field.name for field in fields(ShownOption))
+
+
+class _Environment(PromptEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is ShownOption and attribute in _OF_OPTIONS:  # most of what a question reads, and always safe
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
+
+_ENVIRONMENT = _Environment()
 _SUFFIX = ".toml"
 _LARGEST = 1 << 20
 
