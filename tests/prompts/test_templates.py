@@ -194,6 +194,13 @@ close = "]"
     assert Counterfactual(Writer(template)).prompts(present(plain))[0].continuations == (" best",)
 
 
+def test_a_file_that_was_changed_is_read_again(tmp_path):
+    shown = present(replace(Q, context=""))
+    before = load_template(file(tmp_path, MINIMAL)).render_question(shown)
+    after = load_template(file(tmp_path, MINIMAL[:-2] + ' more"')).render_question(shown)
+    assert after == f"{before} more"
+
+
 def test_windows_line_ends_and_byte_order_marks_change_nothing(tmp_path):
     text = "question = '''\n{{ stem }}\n{% for o in options %}\n{{ o.label }}: {{ o.text }}\n{% endfor %}\n'''\n"
     plain = load_template(file(tmp_path, text)).render_question(present(replace(Q, context="")))

@@ -7,11 +7,15 @@ import re
 from functools import partial
 from typing import Any
 
+import altair as alt
 import pytest
+from altair.utils.schemapi import SchemaValidationError
 
 from tests.reports.results import RESULTS, page_of
 from unslant.metrics import METRICS, Estimate, wilson
 from unslant.reports import Column, Figure, Panel, Plot, charts
+from unslant.reports.export import drawing
+from unslant.reports.figure import Chart
 from unslant.reports.style import MOST_ROWS, PAPER, Mark
 
 HALF, MOST, NONE = wilson(0.5, 40), wilson(0.9, 40), Estimate.undefined("not asked")
@@ -149,3 +153,13 @@ def test_an_axis_of_counts_names_no_count_twice(highest: int) -> None:
     labels = re.findall(r">(\d+)</text>", svg)
     assert "0" in labels
     assert len(labels) == len(set(labels))
+
+
+def test_a_part_that_vega_lite_does_not_know_is_refused() -> None:
+    """Parts are not validated one by one, so the whole chart has to be."""
+
+    def draw(_: Any) -> Any:
+        return alt.Chart(alt.Data(values=[])).mark_point().encode(x=alt.X("v:Q", axis=alt.Axis(orient="sideways")))
+
+    with pytest.raises(SchemaValidationError):
+        drawing(Chart("c", "C", "", draw), PAPER)
