@@ -40,7 +40,8 @@ def probe(model: Any, longest: int, contexts: Sequence[Ids] = ()) -> list[Encode
     """
     rng = np.random.default_rng(0)
     # Some models have embeddings of tokens that they never predict.
-    vocabulary = min(len(layer.weight) for layer in (model.get_input_embeddings(), model.get_output_embeddings()))
+    layers = (model.get_input_embeddings(), model.get_output_embeddings())
+    vocabulary = min(len(layer.weight) for layer in layers if hasattr(layer, "weight"))
 
     def draw(n: int) -> Ids:
         return rng.integers(0, vocabulary, n).astype(np.int32)
