@@ -208,3 +208,15 @@ def test_prompts_beyond_the_reach_of_the_tree_are_run_whole() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert_as_alone(model, prompts_of(20, 160))
+
+
+def test_without_memory_for_a_whole_prompt_the_longer_check_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree runs a long prompt in parts, which may have memory that a whole one has not."""
+    model = load_model("fair", token_budget=100)
+
+    def full(*_: Any, **__: Any) -> str:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("unslant.models.hf.model.why_not", full)
+    with pytest.warns(UserWarning, match=r"fair: scores are not compared with those of whole prompts of \d+ tokens"):
+        assert_as_alone(model, prompts_of(20, 90))

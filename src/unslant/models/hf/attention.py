@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import causal_mask_function
 
 from unslant.arrays import Ints
 from unslant.models.hf import Batch
@@ -250,9 +251,12 @@ def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor,
     return k.detach().index_select(1, path), v.detach().index_select(1, path)
 
 
-def tree_mask(*, mask_function: MaskFunction, **_: Any) -> MaskFunction:
-    """What transformers calls when a model asks for a causal, sliding or chunked mask: the rule, not its table."""
-    return mask_function
+def tree_mask(*, mask_function: MaskFunction, **_: Any) -> MaskFunction | None:
+    """What transformers calls when a model asks for a causal, sliding or chunked mask: the rule, not its table.
+
+    None if all earlier tokens may be seen, as all ancestors are: to ask of each pair again would slow every pass.
+    """
+    return None if mask_function is causal_mask_function else mask_function
 
 
 AttentionInterface.register(NAME, tree_attention)

@@ -18,7 +18,7 @@ from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, Resu
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
-from unslant.models.hf.precision import MIN_BUDGET, agreement, probe, tolerance_of, why_not
+from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -191,7 +191,7 @@ class TransformersModel(ResumableModel):
         yield PlainEngine(self.model, 1), np.flatnonzero(switched).tolist()
 
     def _check_longer(self, encoded: Sequence[Encoded]) -> None:
-        """Repeat the self-check on the longest prompt, and those that share most with it, if all before were shorter.
+        """Repeat the self-check on the longest prompt, and one that shares most with it, if all before were shorter.
 
         Some classes compute something else from some length on: they compress what is far away, or skip it.
         """
@@ -200,10 +200,18 @@ class TransformersModel(ResumableModel):
             return
         ordered = sorted(encoded, key=lambda item: sort_key(item.context))
         at = [item.longest for item in ordered].index(longest)
-        contexts = [ordered[i].context for i in (at - 1, at + 1, at) if 0 <= i < len(ordered)]
+        contexts = [ordered[i].context for i in (abs(at - 1), at) if i < len(ordered)]  # neighbours share most
         prompts = probe(self.model, longest, contexts)
         tree = isinstance(self._engine, TreeEngine) and self._tree_reach == _UNLIMITED
-        reason = why_not(self.model, self.name, prompts, 1, tree=tree)
+        reason = ""
+        try:
+            reason = why_not(self.model, self.name, prompts, 1, tree=tree)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            # The tree runs a long prompt in parts, so it may do with memory that is too little for a whole one.
+            what = f"scores are not compared with those of whole prompts of {longest} tokens"
+            warnings.warn(f"{self.name}: {what}: there is no memory for these", stacklevel=2)
         if reason:
             self._tree_reach = self._checked
             warnings.warn(
@@ -255,7 +263,7 @@ class TransformersModel(ResumableModel):
                 warnings.warn(f"{self.name}: scored without the prefix tree from here on ({error})", stacklevel=2)
                 engine = self._engine = PlainEngine(self.model, engine.token_budget)
             except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
@@ -328,9 +336,3 @@ def _context_limit(config: Any) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     values = (getattr(config.get_text_config(), name, None) for name in names)
     return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
-    )

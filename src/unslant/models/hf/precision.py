@@ -36,7 +36,8 @@ def tolerance_of(model: Any) -> float:
 def probe(model: Any, longest: int, contexts: Sequence[Ids] = ()) -> list[Encoded]:
     """Random tokens after contexts, of at most ``longest`` tokens together, for the self-check.
 
-    The contexts are random too if none are given, and branch early, late and often.
+    The contexts are random too if none are given, and branch early, late and often. After given ones, which may be
+    long, there are few tokens, since every continuation costs a pass.
     """
     rng = np.random.default_rng(0)
     # Some models have embeddings of tokens that they never predict.
@@ -46,12 +47,20 @@ def probe(model: Any, longest: int, contexts: Sequence[Ids] = ()) -> list[Encode
     def draw(n: int) -> Ids:
         return rng.integers(0, vocabulary, n).astype(np.int32)
 
+    sizes = (2,) if contexts else (1, 1, 3)
     if not contexts:
         start = draw(longest // 2)
         branches = [np.concatenate([start[: longest // 3 + 3 * (i % 2)], draw(longest // 8)]) for i in range(3)]
         contexts = [np.concatenate([branch, draw(longest // 8)]) for branch in branches for _ in range(3)]
         contexts.append(draw(longest // 2))
-    return [Encoded(context[: longest - 2], (draw(1), draw(1), draw(3))) for context in contexts]
+    return [Encoded(context[: longest - sizes[-1] + 1], tuple(map(draw, sizes))) for context in contexts]
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch says that memory ran out."""
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )
 
 
 def why_not(model: Any, name: str, prompts: Sequence[Encoded], budget: int, *, tree: bool) -> str:
@@ -64,6 +73,7 @@ def why_not(model: Any, name: str, prompts: Sequence[Encoded], budget: int, *, t
 
     Raises:
         ModelError: if no engine can, as a pass fails, or as the score of a token depends on more than those before it.
+        RuntimeError: if memory runs out (:func:`out_of_memory`).
     """
     context, (*_, tokens) = prompts[-1].context, prompts[-1].candidates
     steps = [Encoded(np.concatenate([context, tokens[:n]]), (tokens[n : n + 1],)) for n in range(len(tokens))]
@@ -74,6 +84,8 @@ def why_not(model: Any, name: str, prompts: Sequence[Encoded], budget: int, *, t
         else:  # each step alone and without padding, whose effect would show
             scores = [*plain_scores(model, prompts, budget), *plain_scores(model, steps, 1)]
     except Exception as error:  # code of all kinds of models runs here
+        if out_of_memory(error):
+            raise
         reason = f"{first_line(error)} ({length} tokens)"
         raise ModelError(f"{name}: a pass through the model fails: {reason}") from error
     plain, single = scores[: len(prompts)], np.concatenate(scores[len(prompts) :])
@@ -92,6 +104,8 @@ def why_not(model: Any, name: str, prompts: Sequence[Encoded], budget: int, *, t
     except NotImplementedError as error:
         return str(error)
     except Exception as error:  # the tree asks more of a model's code than most callers do: any kind can come
+        if out_of_memory(error):
+            raise
         return f"its code fails on the tree: {type(error).__name__}: {first_line(error)}"
     worst = max(float(np.abs(packed[i] - each).max()) for i, each in enumerate(plain))
     # Turned round, so that a difference that is not a number fails too.
