@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from unslant.arrays import Floats, Ints
+from unslant.errors import first_line
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import Batch, attention, distinct_sequences, plan
 from unslant.store import digest
@@ -177,7 +178,10 @@ class TreeEngine(Engine):
         # longer than the batch for classes that look positions, here depths, up in a table of as many tokens.
         mask = torch.ones(1, len(batch) + int(batch.depth.max()) + 1, dtype=torch.long, device=device)
         with attention.active(context), float32_output(self.model):
-            logits = _logits(self.model, needed, ids, mask, position_ids=context.depth[None])
+            try:
+                logits = _logits(self.model, needed, ids, mask, position_ids=context.depth[None])
+            except (TypeError, AttributeError) as error:  # other code than tree_attention takes the rule for a tensor
+                raise NotImplementedError(f"its code fails on the tree: {first_line(error)}") from error
         # Some classes accept the implementation and then call their own attention over the packed tokens, as if these
         # were one text. The numbers look plausible and are wrong.
         if context.calls == 0:
