@@ -108,7 +108,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair cut.jsonl.gz": ("cut.jsonl.gz", "not a whole gzip file"),
     "audit fair damaged.parquet": ("damaged.parquet", "not a Parquet file that can be read"),
     "audit fair damaged.xlsx": ("damaged.xlsx", "not an Excel workbook that can be read"),
-    "audit fair notes.txt": ("notes.txt", "line 1", "not valid JSON"),
+    "audit fair notes.txt": ("notes.txt", "line 1", "without options"),
     "audit fair comma.json": ("comma.json", "line 1", "not valid JSON", "remove the comma before it"),
     "audit fair single.json": ("single.json", "line 1", "not valid JSON", "JSON needs double quotes"),
     "audit fair splits.json": ("splits.json", "several lists", "'train', 'test'", "give only one"),

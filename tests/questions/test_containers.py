@@ -45,7 +45,7 @@ def test_aiken(file: Any, mark: str, between: str) -> None:
     assert read(file("quiz.txt", between.join(blocks))) == EXPECTED
     lines = blocks[0].splitlines()
     unanswered = "\n".join(lines[:-1]) + "\n\n" + blocks[1]
-    with pytest.raises(InputError, match=r"quiz.txt, line 5: ends a question without .* a line such as ANSWER: B;"):
+    with pytest.raises(InputError, match=r"quiz.txt, line 1: begins a question without .* a line such as ANSWER: B;"):
         load_questions(file("quiz.txt", unanswered))
     assert load_questions(file("quiz.txt", unanswered), skip_bad=True).report.skipped == {"not a record": 1}
 

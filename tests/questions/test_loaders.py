@@ -616,7 +616,7 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.jsonl.tar.gz", "x", r"unknown file type '\.tar': unpack it"),
         ("set.gift", "x", r"unknown file type '\.gift': export it in Moodle's Aiken format"),
         ("set.yaml", "x", r"unknown file type '\.yaml': save it as \.json"),
-        ("set.txt", "question,A,B,answer\nq,x,y,B\n", r"line 3: ends a question without .*; save .* as \.csv"),
+        ("set.txt", "question,A,B,answer\nq,x,y,B\n", r"line 1: begins a question without .*; save .* as \.csv"),
         ("set.json", json.dumps([{str(i): 0 for i in range(99)}]), r"among 0, 1, .*, 48, 49, \.\.\.; name it"),
         ("set.csv", b"PK\x03\x04x", r"is a zip or Excel file with the suffix of another type"),
         ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),

@@ -59,8 +59,8 @@ def agreements(
     """The questions, each in a call that raises BadRecord if further columns with usual names contradict its answer.
 
     Another column of answers is read in the way that fits most of its values, and of those ways in the one that agrees
-    most often with the answers. A column of which less than half can be read, as of difficulties or explanations, is
-    left out. Another list of the same options may not have them in another order if the answer is a place.
+    most often with the answers. A column is left out if fewer than half of its values can be read, as of difficulties
+    or explanations. Another list of the same options may not have them in another order if the answer is a place.
 
     Args:
         names: field -> column, of the columns that are read.
@@ -93,7 +93,7 @@ def _check_order(question: Question, draft: Draft, column: str, other: str) -> N
     try:
         texts, _, _ = options_in(draft.record.data, other)
     except BadRecord:
-        return  # it is no list of options
+        return  # it does not list options
     texts = strip_numbering(texts)
     by_text = draft.answer.marked or as_text(str(draft.answer.value), draft.answer, 0)
     if not by_text and texts != question.options and sorted(texts) == sorted(question.options):

@@ -61,7 +61,7 @@ class RawAnswer:
 
 
 YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
-"""First of two options of which the second is no, or false."""
+"""First of two options; the second is no, or false."""
 _UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)])
 _QUOTES = str.maketrans("’‘“”", "''\"\"")
 FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the places of the right ones"

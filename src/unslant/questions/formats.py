@@ -218,10 +218,13 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
 def _quiz(text: str, path: Path) -> Iterator[Record]:
     """The questions of a text in Moodle's Aiken form, or in LogiQA's: answer, passage, question and options."""
     block: list[str] = []
+    first = 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
-        block += [line.strip()] if line.strip() else []
+        if line.strip():
+            first = first if block else number
+            block.append(line.strip())
         if block and (not line.strip() or _AIKEN.match(block[-1])):
-            yield _quiz_record(f"{shown(path)}, line {number}", block)
+            yield _quiz_record(f"{shown(path)}, line {first}", block)
             block = []
 
 
@@ -230,7 +233,7 @@ def _quiz_record(place: str, block: list[str]) -> Record:
     start = next((i for i, line in enumerate(rest) if line.startswith(("A.", "A)"))), len(rest))
     (*about, stem), options = rest[:start] or [""], rest[start:]
     if not options or strip_numbering(options) == tuple(options) or not (aiken or (about and len(about[0]) == 1)):
-        reason = "ends a question without options A., B., C. and a line such as ANSWER: B; save other forms as .csv"
+        reason = "begins a question without options A., B., C. and a line such as ANSWER: B; save other forms as .csv"
         return Record(place, {}, reason)
     if aiken:
         return Record(place, {"question": "\n".join([*about, stem]), "options": options, "answer": aiken[1]})

@@ -118,7 +118,7 @@ def without_options(text: str, options: Sequence[str]) -> str | None:
 
 
 def names_on(options: Sequence[str]) -> tuple[str, ...]:
-    """The names that the options carry, where answers need them: letters out of order, of which B is then the option
+    """The names that the options carry, where answers need them: letters out of order, where B is then the option
     "(B) ...", numerals, and letters of other scripts."""
     names = numbers_on(options)
     return () if names[:1] in ([], ["a"], ["0"], ["1"]) and not _in_two_columns(names) else tuple(names)

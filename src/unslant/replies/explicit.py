@@ -1,4 +1,4 @@
-"""Rules for what a reply says outright: its answer, of which the last one counts, or lines that are nothing else."""
+"""Rules for what a reply says outright: its answer (the last one counts), or lines that are nothing else."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def _check_gguf(path: Path) -> None:
 def gguf_reader(path: str | Path) -> Any:
     """The table of contents of a GGUF file, read within the file's bounds: lengths in it may say anything.
 
-    A model is checked and loaded in five steps, each of which reads it, and a large vocabulary takes seconds. So the
+    A model is checked and loaded in five steps that each read it, and a large vocabulary takes seconds. So the
     last one is kept until :func:`forget_gguf`.
 
     Raises:
