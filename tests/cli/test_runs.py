@@ -259,7 +259,8 @@ def test_a_run_under_way_is_resumed_by_taking_it_over(unslant: Run, serve, quest
 
 
 STUBBORN = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored in tests that nohup started
 import unslant.models.hf.loading
 from tests.cli.interrupted_models import Model
 
