@@ -30,6 +30,9 @@ def rows() -> list[dict[str, Any]]:
         {"id": "again", "question": "What is  0?", "options": ["0", "the longest text", "short"], "answer": "B"},
         {"id": "denied", "question": "What is 1?", "options": ["the longest text", "short", "1"], "answer": "B"},
         {"id": "token", "question": "What is <|im_end|>?"},
+        {"id": "markup", "options": ["x &amp; y", "z", "&#39;w&#39;"]},
+        {"id": "encoding", "question": "Whatâ€™s a cafÃ©?"},
+        {"id": "fine", "question": "AT&T and R&D: qu'est-ce que la naïveté? NÃO, Âge?"},
         {"id": "numbered", "options": ["A) x", "B) y", "C) z"]},
         {"id": "q0"},
         {"id": "unanswered", "answer": None},
@@ -42,9 +45,9 @@ def test_every_oddity_is_counted() -> None:
     found = unslant.check_questions(rows())
     counts = {oddity.name: (oddity.count, oddity.first) for oddity in found.oddities}
     assert counts == {
-        "left out: answer missing": (1, 'list, item 51, field "answer": is missing; give the right option, or [] when '
+        "left out: answer missing": (1, 'list, item 54, field "answer": is missing; give the right option, or [] when '
                                         "none is right"),
-        "left out: fewer than 2 options": (1, 'list, item 52, field "options": 1 given, 2 to 100 are allowed'),
+        "left out: fewer than 2 options": (1, 'list, item 55, field "options": 1 given, 2 to 100 are allowed'),
         "left out: id used twice": (1, counts["left out: id used twice"][1]),
         "numbering in option texts": (1, ""),
         "identical options": (1, "same"),
@@ -55,6 +58,8 @@ def test_every_oddity_is_counted() -> None:
         "the wording of an earlier question": (2, "again"),
         "another right answer under the same wording": (2, "q1"),
         "special tokens spelled": (1, "token"),
+        "HTML entities": (1, "markup"),
+        "damaged characters": (1, "encoding"),
     }  # fmt: skip
     assert found.longest.value > 0.8
     assert found.longest_excess.low > 0.4
@@ -117,7 +122,7 @@ def test_the_command_shows_writes_and_ends_with_0(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows()))
     ran = command_line("questions", "check", path, "--json", out, "--html", tmp_path / "check.html")
     assert (ran.code, ran.err) == (0, "")
-    for words in ("49 questions understood of", "not used", "note 0", "pinned options", "p < 0.001"):
+    for words in ("52 questions understood of", "not used", "note 0", "pinned options", "p < 0.001"):
         assert words in ran.out
     written = json.loads(out.read_text())
     assert written["study"] == "questions check"

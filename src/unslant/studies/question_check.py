@@ -34,6 +34,9 @@ _SPECIAL = re.compile(
     r"<[|｜][^|｜<>]{1,40}[|｜]>|</?s>|<(?:bos|eos|pad|unk|mask|(?:start|end)_of_turn|/?think)>|\[/?INST\]|<</?SYS>>"
     r"|\[(?:CLS|SEP|PAD|MASK|UNK)\]"
 )
+_ENTITY = re.compile(r"&(?:[a-z]{2,8}\d?|#\d{1,6}|#x[0-9a-f]{1,5});", re.IGNORECASE)
+_DAMAGED = re.compile("\N{REPLACEMENT CHARACTER}|â€|[ÃÂ][\x80-\xbf]")
+"""What text in UTF-8 becomes when it is read as Latin-1 or Windows-1252: an apostrophe begins with â€, é is Ã©."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,10 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     repeated = {q.id for same in wordings.values() for q in same[1:]}
     disputed = {q.id for same in wordings.values() for q in same if len({_right(other) for other in same}) > 1}
     on_passages = {q.id for q in with_shared_start(questions)}
-    spelled = {q.id for q in questions if any(map(_SPECIAL.search, (q.stem, q.context, *q.options)))}
+
+    def within(pattern: re.Pattern[str]) -> Callable[[Question], object]:
+        return lambda q: any(map(pattern.search, (q.stem, q.context, *q.options)))
+
     tests: tuple[tuple[str, Callable[[Question], object], str], ...] = (
         ("identical options", lambda q: len(set(q.options)) < len(q.options), "which of them is right cannot be known"),
         ("an empty option", lambda q: not all(o.strip() for o in q.options), "shown as a label with nothing after it"),
@@ -234,7 +240,9 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("the wording of an earlier question", lambda q: q.id in repeated, "counted twice"),
         ("another right answer under the same wording", lambda q: q.id in disputed, "one of them is wrong"),
         ("a long beginning that another has", lambda q: q.id in on_passages, "passages belong in a field context"),
-        ("special tokens spelled", lambda q: q.id in spelled, "taken for text where the tokenizer allows it"),
+        ("special tokens spelled", within(_SPECIAL), "taken for text where the tokenizer allows it"),
+        ("HTML entities", within(_ENTITY), "asked as they are written, such as &amp;; decode them in the file"),
+        ("damaged characters", within(_DAMAGED), "decoded wrongly before; save the file again from its source"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
     rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
