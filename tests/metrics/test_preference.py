@@ -512,3 +512,6 @@ def test_every_answer_the_same_label() -> None:
     assert preference(everywhere).phrase == "always answers A"
     positions = read_scores(ask(make_questions(40, (4,)), always(last)))
     assert preference(positions).phrase == "always answers the last position"
+    few = preference(read_scores(ask(make_questions(5, (3,)), always(label_a))))
+    said = "every answer in every order is A (the first position); 5 questions are too few to call it a preference"
+    assert (few.finding, few.phrase) == ("open", said)

@@ -301,7 +301,11 @@ class _Sentence:
         if self._nothing_matters():
             # of all answers: where few are unsure, they may all go to one place
             return "none", f"no preference that moves {100 * MATTERS:.0f} points of all answers", ""
-        return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
+        phrase, slots = "no clear fallback preference", np.nan_to_num(self.shares[np.isfinite(self.unsure)])
+        if self.n_unsure == n and (slots.max(axis=1) == 1).all() and np.ptp(slot := slots.argmax(axis=1)) == 0:
+            place = f"{self.scores.labels[slot[0]]} (the {ordinal(slot[0])} position)"
+            phrase = f"every answer in every order is {place}; {n} questions are too few to call it a preference"
+        return "open", phrase, "too few unsure questions to exclude one that matters"
 
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
