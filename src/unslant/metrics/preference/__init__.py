@@ -282,6 +282,12 @@ class _Sentence:
             slight = self.search.moved(self.habit) / self.n_unsure < SLIGHT
             words = when_unsure(in_words(*self._names(self.meaning), slight))
             return "habit", words + self._caveat(self.meaning), note
+        few = "too few unsure questions to exclude one that matters"
+        slots = np.nan_to_num(self.shares[np.isfinite(self.unsure)])
+        if self.n_unsure == n and (slots.max(axis=1) == 1).all() and np.ptp(slot := slots.argmax(axis=1)) == 0:
+            place = f"{self.scores.labels[slot[0]]} (the {ordinal(slot[0])} position)"
+            said = f"every answer in every order is {place}; {n} questions are too few to call it a preference"
+            return "open", said, few
         if sticky >= 0.5:
             words = f"sticks to one position in {100 * sticky:.0f} % of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
@@ -301,11 +307,7 @@ class _Sentence:
         if self._nothing_matters():
             # of all answers: where few are unsure, they may all go to one place
             return "none", f"no preference that moves {100 * MATTERS:.0f} points of all answers", ""
-        phrase, slots = "no clear fallback preference", np.nan_to_num(self.shares[np.isfinite(self.unsure)])
-        if self.n_unsure == n and (slots.max(axis=1) == 1).all() and np.ptp(slot := slots.argmax(axis=1)) == 0:
-            place = f"{self.scores.labels[slot[0]]} (the {ordinal(slot[0])} position)"
-            phrase = f"every answer in every order is {place}; {n} questions are too few to call it a preference"
-        return "open", phrase, "too few unsure questions to exclude one that matters"
+        return "open", "no clear fallback preference", few
 
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
