@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,18 @@ def test_how_a_loaded_model_replies_is_set_where_it_is_loaded(model: Any) -> Non
     model = open_chat(model) if isinstance(model, str) else model
     with pytest.raises(unslant.InputError, match="already loaded: leave out temperature"):
         unslant.audit(model, QUESTIONS, elicit="generate", temperature=1.0)
+
+
+def test_a_model_may_be_a_dataclass_which_has_no_hash() -> None:
+    @dataclass
+    class Drawn(ScoringModel):
+        best: int = 0
+
+        def __post_init__(self) -> None:
+            super().__init__(ModelInfo(name="drawn"))
+
+        def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+            for index, prompt in enumerate(prompts):
+                yield Scored(index, -np.arange(1.0, 1.0 + len(prompt.continuations)))
+
+    assert unslant.audit(Drawn(), QUESTIONS).metrics.means["accuracy"].n == 6

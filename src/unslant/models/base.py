@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,16 +190,19 @@ class ScoringModel(Model, ABC):
         """
 
 
-_TURNS: WeakKeyDictionary[Model, RLock] = WeakKeyDictionary()
+_TURNS: dict[int, RLock] = {}
+"""Lock of each loaded model, by its id: a model of other people may have no hash, as a dataclass has none."""
 
 
 @contextmanager
 def in_turn(models: Iterable[object]) -> Iterator[None]:
     """Keep other threads from using the same loaded models in the block, whose cost would contain theirs."""
-    loaded = {one.unwrapped for one in models if isinstance(one, Model)}
+    loaded = {id(one.unwrapped): one.unwrapped for one in models if isinstance(one, Model)}
     with ExitStack() as stack:
-        for model in sorted(loaded, key=id):  # in one order, so that no two threads wait for each other
-            stack.enter_context(_TURNS.setdefault(model, RLock()))
+        for key in sorted(loaded):  # in one order, so that no two threads wait for each other
+            if key not in _TURNS:
+                finalize(loaded[key], _TURNS.pop, key, None)
+            stack.enter_context(_TURNS.setdefault(key, RLock()))
         yield
 
 
