@@ -91,3 +91,10 @@ def test_a_packed_file_of_blanks(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b" " * (64 << 20)))
     with pytest.raises(InputError, match="unpacks to more than"):
         load_questions(path)
+
+
+@pytest.mark.parametrize("tag", ['<c r="A1" ', "<mergeCell "])
+def test_a_sheet_of_tags_without_an_end(tmp_path: Path, tag: str) -> None:
+    """Each tag was searched to the end of the file: 8,000 took seconds, and these would take hours."""
+    with pytest.raises(InputError, match=r"not an Excel workbook that can be read"):
+        load_questions(workbook(tmp_path / "set.xlsx", row(1, *HEADER) + tag * 250_000))

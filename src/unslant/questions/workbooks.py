@@ -23,9 +23,10 @@ _SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
 _IN_FORMAT = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|[_*].|\[[^\]]*\]')
 """Parts of a number's format: text in quotation marks or after a backslash, a currency, and what shows nothing."""
 _SIGNED = re.compile(r"([^#0?]*)([#0,]*0)(?:\.(0+))?([^#0?]*)")
-_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
+# Bounded, or a sheet of a million tags without an end would take hours.
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]{0,300}?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
 _NOT_COMPUTED = re.compile(
-    rb"<c r=[\"']([A-Z]+\d+)[\"'](?![^>]* t=[\"']str)[^>]*><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>"
+    rb"<c r=[\"']([A-Z]+\d+)[\"'](?![^>]{0,300} t=[\"']str)[^>]{0,300}><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>"
 )
 """A formula without a value, as libraries write it; one whose value is an empty text has the type ``str``."""
 _MOST_ROWS = 1 << 20
