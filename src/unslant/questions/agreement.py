@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 
 from unslant.errors import InputError
-from unslant.questions.answer_forms import READERS, YES, RawAnswer, are_flags, as_text, integer
+from unslant.questions.answer_forms import READERS, RawAnswer, are_flags, as_text, integer
 from unslant.questions.fields import (
     CHOICE_FIELDS,
     LAST_RESORT,
@@ -106,8 +106,7 @@ def _check_order(question: Question, draft: Draft, column: str, other: str) -> N
 
 def _as_yes(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
     """1 for yes, the first of two options, and 0 for no."""
-    yes = len(answer.shown) == 2 and answer.shown[0].casefold() in YES
-    return (1 - int(item),) if yes and item in ("0", "1") else ()
+    return (1 - int(item),) if answer.is_yes_or_no and item in ("0", "1") else ()
 
 
 _READERS = {**READERS, "yes": _as_yes}

@@ -47,6 +47,11 @@ class RawAnswer:
     columns: str = ""
 
     @property
+    def is_yes_or_no(self) -> bool:
+        """Whether the first of two options is yes, or true: 0 and 1 may then be places, or 1 yes and 0 no."""
+        return len(self.shown) == 2 and self.shown[0].casefold() in _YES
+
+    @property
     def items(self) -> list[Any]:
         """The single answers that are to be read; empty when no option is right, or the options say which are."""
         if self.marked:
@@ -60,8 +65,7 @@ class RawAnswer:
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
-YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
-"""First of two options; the second is no, or false."""
+_YES = {"yes", "true", "correct", "right", "valid", "是", "对", "正确"}
 _UNSEEN = dict.fromkeys([0xAD, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)])
 _QUOTES = str.maketrans("’‘“”", "''\"\"")
 FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the places of the right ones"

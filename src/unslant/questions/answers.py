@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError, for_the_caller
-from unslant.questions.answer_forms import FLAGS, LETTER, READERS, YES, RawAnswer, are_flags, as_text, decimal, integer
+from unslant.questions.answer_forms import FLAGS, LETTER, READERS, RawAnswer, are_flags, as_text, decimal, integer
 from unslant.questions.numbering import numbers_on
 from unslant.questions.records import BadRecord, is_missing, whole_number
 
@@ -199,7 +199,7 @@ class AnswerReader:
             indices += as_indices
             kinds.append((reading, why))
         first, note, doubt = base_of(indices) if base is None else (base, "", "")
-        yes = next((one.shown for _, one in indices if len(one.shown) == 2 and one.shown[0].casefold() in YES), None)
+        yes = next((one.shown for _, one in indices if one.is_yes_or_no), None)
         if yes and kind == "auto" and base is None and {number for number, _ in indices} <= {0, 1}:
             doubts.append(
                 f"answers 0 and 1 are read as places, so that 1 is {yes[1]!r}: add --answer-kind=index if that is so, "
