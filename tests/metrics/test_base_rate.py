@@ -178,6 +178,9 @@ def test_correlation_is_undefined_where_nothing_varies() -> None:
     gold = gold_accuracy(_read(_given([("x", i % 4, [-1.0, -2.0, -2.0, -2.0]) for i in range(8)])), Bootstrap(8))
     assert not base_rate_correlation([0.25] * 4, gold).r.defined
     assert not base_rate_correlation([0.25] * 4, gold).holds
+    rounded = base_rate_correlation([0.1] * 4, _gold((0.9, 0.5, 0.4, 0.3), 3, seed=0))  # sums of 0.1 are not exact
+    assert not rounded.r.defined
+    assert not rounded.rise.defined
 
 
 def _gold(accuracy: tuple[float, ...], per_cell: int, seed: int, subjects: int = 57) -> GoldAccuracy:

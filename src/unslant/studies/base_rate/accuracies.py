@@ -317,10 +317,11 @@ def _pearson(totals: Floats) -> Floats:
 
 
 def _slope(totals: Floats) -> Floats:
-    """The slope of y on x from the same totals."""
+    """The slope of y on x from the same totals; ``nan`` where x does not vary."""
     k, x, y, xx, _, xy = totals.T
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((xy - x * y / k) / (xx - x * x / k))
+        vx = xx - x * x / k
+        return np.asarray((xy - x * y / k) / np.where(vx > 1e-12 * xx, vx, np.nan))
 
 
 def _assignments(n: int, seed: int) -> Ints:
