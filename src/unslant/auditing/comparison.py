@@ -178,7 +178,7 @@ class AuditComparison(StudyResult):
         group = [name for name in ranked if name not in beaten]
         if len(group) == 1:
             name, nearest = min(tests, key=lambda item: item[1].estimate.value)
-            ahead = f"{with_interval(nearest.joint.within(-1.0, 1.0), 2)} more than {name}"
+            ahead = f"{with_interval(nearest.joint, 2)} more than {name}"
             return f"{best} scores highest of {len(ranked)} runs, {ahead}, {self._how}"
         if beaten:
             rest = f"; it scores more than {count(len(beaten), 'other run')}, {self._how}"

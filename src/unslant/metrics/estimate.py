@@ -240,8 +240,9 @@ class Verdict:
 
     @property
     def joint(self) -> Estimate:
-        """The estimate with an interval that holds for all that were looked at (Bonferroni), and so also for the one
-        that was picked as the largest; a claim keeps it on its side of the null (Strassburger and Bretz 2008)."""
+        """The estimate, a share or a difference of shares, with an interval that holds for all that were looked at
+        (Bonferroni), and so also for the one that was picked as the largest; a claim keeps it on its side of the null
+        (Strassburger and Bretz 2008)."""
         wide = self.estimate
         if self.looked_at > 1 and wide.n > 1:
             from scipy.special import stdtrit
@@ -252,7 +253,7 @@ class Verdict:
             low = max(low, self.null) if self.kind == "above" else low
             high = min(high, self.null) if self.kind == "below" else high
             wide = replace(wide, low=low, high=high)
-        return wide
+        return wide.within(0.0 if self.null else -1.0, 1.0)
 
     @property
     def differs(self) -> bool:

@@ -70,7 +70,7 @@ def _headline(result: DebiasResult, subject: str) -> str:
         return f"No change of accuracy can be measured for {subject}"
     up = [method for method, one in by_method.items() if one.kind == "above"]
     best = up[0] if up else next(iter(by_method))
-    change = with_interval(by_method[best].joint.within(-1.0, 1.0), 2 if up else _DIFFERENCE)
+    change = with_interval(by_method[best].joint, 2 if up else _DIFFERENCE)
     if up:
         does = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(by_method) - 1} other methods"
         return f"{best} raises the accuracy of {subject} by {change}{does * (len(up) > 1)}"
@@ -128,7 +128,7 @@ def _tiles(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[Tile, 
     by_key = {key: _verdicts(result, key) for key in ("accuracy", "pbm")}
     best = next(iter(by_key["accuracy"] or by_key["pbm"]), None)
     changes = [
-        ("change.difference", by_method[best].joint.within(-1.0, 1.0), f"change of {_NAMES[key]}, {best}")
+        ("change.difference", by_method[best].joint, f"change of {_NAMES[key]}, {best}")
         for key, by_method in by_key.items()
         if best in by_method
     ]

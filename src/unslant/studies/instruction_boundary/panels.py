@@ -45,10 +45,7 @@ def page(study: BoundaryStudy) -> Page:
         lines=(*_lines(metrics), spent(study.run)),
         tiles=Tile.row(
             ("robustness", base, "robustness with a complete instruction"),
-            *(
-                ("changes.difference", one.joint.within(-1.0, 1.0), f"change under {worst.setting}")
-                for worst, one in effects[:1]
-            ),
+            *(("changes.difference", one.joint, f"change under {worst.setting}") for worst, one in effects[:1]),
             ("unreadable", unread, "most replies without an answer"),
         ),
         panels=(*panels, _statuses(study)),
@@ -71,7 +68,7 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
     change, outcome = min(effects, key=lambda one: one[0].difference.value)
     verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
-    size = magnitude(outcome.joint.within(-1.0, 1.0))
+    size = magnitude(outcome.joint)
     return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
 
 

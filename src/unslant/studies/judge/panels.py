@@ -172,7 +172,7 @@ def _corrected_line(result: JudgeResult) -> str:
     if result.systems:
         best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
         place = "ranks first" if best.ranks[1] == 1 else "comes out first, though not beyond chance"
-        rate = verdicts([one["corrected"] for one in result.systems], null=0.5)[0].joint.within(0.0, 1.0)
+        rate = verdicts([one["corrected"] for one in result.systems], null=0.5)[0].joint
         rates = f"{best.system} {place}, its corrected win rate {with_interval(rate, 2)}"
         if first.system != best.system:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"

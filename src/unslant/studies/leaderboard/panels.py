@@ -115,9 +115,7 @@ def _prices(result: Leaderboard) -> list[str]:
     if not ranked:
         return []
     tests = zip(ranked, verdicts([one["habit_price"] for one in ranked]), strict=True)
-    certain = [
-        f"{one.model} by {with_interval(test.joint.within(-1.0, 1.0), how)}" for one, test in tests if test.differs
-    ]
+    certain = [f"{one.model} by {with_interval(test.joint, how)}" for one, test in tests if test.differs]
     missing = any(audit.metrics.counts.unanswered_rows for audit in result.audits)
     start = f"A vote over orders, which cancels order habits{' and skips missing answers' * missing},"
     return [f"{start} changes {listed(certain, 3)}" if certain else f"{start} is not shown to change any score"]

@@ -63,7 +63,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             tiles=Tile.row(
                 ("ours", best.ours, f"under interventions, {self.results[0].model}"),
                 ("ours_chance", best.ours_chance, "chance"),
-                *((("drop", drop.joint.within(-1.0, 1.0), f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
+                *((("drop", drop.joint, f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
             ),
             panels=(
                 self._models(),

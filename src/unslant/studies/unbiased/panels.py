@@ -117,7 +117,7 @@ def _worst(metrics: BoatMetrics) -> str:
     if not costly:
         return ""
     codes, one = min(costly, key=lambda pair: pair[1].estimate.value)
-    return f"By itself, {names_of(codes)} costs {magnitude(one.joint.within(-1.0, 1.0))}."
+    return f"By itself, {names_of(codes)} costs {magnitude(one.joint)}."
 
 
 def _score(result: UnbiasedResult) -> Panel:
