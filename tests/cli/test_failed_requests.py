@@ -60,6 +60,7 @@ def test_nobody_there_is_one_line(words, host):
     assert ran.code == 2
     (line,) = ran.err.splitlines()
     assert f"no connection to {url}" in line
+    assert "attempts failed" not in line  # it says why
 
 
 @pytest.mark.slow

@@ -319,7 +319,7 @@ def test_a_server_that_is_not_there_is_not_waited_for(folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-    refused(folder, f"audit m good.jsonl --no-store --base-url {url}", (url, "no connection"))
+    refused(folder, f"audit m good.jsonl --no-store --base-url {url}", (url, "no connection (Connection refused)"))
     refused(folder, f"audit m good.jsonl --base-url {url}", (url, "no connection"))
 
 

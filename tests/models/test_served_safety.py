@@ -408,3 +408,25 @@ def test_a_loop_that_runs_already_does_not_matter() -> None:
 
     with serving(Behind()) as server:
         assert asyncio.run(in_a_notebook(server.url)) == 3
+
+
+FEW_FILES = """
+import os, resource, sys
+from unslant.models.http import Endpoint
+
+endpoint = Endpoint(sys.argv[1])
+async def ask(client, item):
+    return await endpoint.send(client, "ask", {"item": item}, timed=True)
+
+list(endpoint.all([0], ask))
+files = len(os.listdir("/proc/self/fd")) + 4
+resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+print(len(list(endpoint.all(range(60), ask))), endpoint.limit.size < 10)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts its open files, as Linux lists them")
+def test_a_process_that_may_open_few_files_asks_fewer_at_a_time() -> None:
+    with FaultServer(lambda _: Fault(body={"answer": 1}, delay=0.05)).running() as server:
+        ran = subprocess.run([sys.executable, "-c", FEW_FILES, server.url], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["60", "True"], ran.stderr

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import math
 import os
 import re
+import ssl
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -216,7 +218,9 @@ class Endpoint:
             self.limit.overloaded()
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
         except httpx.RequestError as error:  # also a body that cannot be unpacked
-            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            problem, number = _described(error)
+            if number in (errno.EMFILE, errno.ENFILE):  # each request holds a file open
+                self.limit.overloaded()
             if self._reached or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 raise _Transient(problem) from None
             raise Unusable(self.redacted(f"no connection ({problem})")) from None
@@ -259,6 +263,29 @@ class Endpoint:
         """The result of ``ask`` for each item, as it arrives; see :func:`~unslant.models.concurrent.from_several`."""
         check_online(self.base_url)
         return from_several(items, [Server(ask, self.limit, self.client)])
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it was raised from; repeated requests hide theirs in the last attempt."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        last = getattr(following, "last_attempt", None)
+        if last is None:
+            yield following
+        first, *_ = getattr(following, "exceptions", ()) or (
+            following.__cause__ or following.__context__,
+        )  # of a group
+        following = last.exception() if last is not None else first
+
+
+def _described(error: httpx.RequestError) -> tuple[str, int]:
+    """An error in words, and the number that the operating system gave it, whose words are then the plainer ones."""
+    system = (one for one in causes(error) if isinstance(one, OSError) and not isinstance(one, ssl.SSLError))
+    numbers = [number for one in system if (number := one.errno or 0) > 0]  # negative for a name that is not known
+    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    return (os.strerror(numbers[-1]), numbers[-1]) if numbers else (words, 0)
 
 
 def error_in(reply: Any) -> tuple[str, int]:

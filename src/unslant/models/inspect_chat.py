@@ -19,7 +19,7 @@ from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
-from unslant.models.http import error_in, hint_of, redirected
+from unslant.models.http import causes, error_in, hint_of, redirected
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -118,7 +118,7 @@ class InspectChat(ChatModel):
 
     def _wrong(self, error: BaseException) -> str:
         """The reason why no request can succeed; empty if none is known."""
-        for cause in _chain(error):
+        for cause in causes(error):
             status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
             if status in _NOT_ASKED_AGAIN:
                 return _NOT_ASKED_AGAIN[status]
@@ -129,7 +129,7 @@ class InspectChat(ChatModel):
         return ""
 
     def _may_succeed_again(self, error: BaseException) -> bool:
-        return any(isinstance(cause, Exception) and self._model.api.should_retry(cause) for cause in _chain(error))
+        return any(isinstance(cause, Exception) and self._model.api.should_retry(cause) for cause in causes(error))
 
     async def _one(self, _: None, prompt: Prompt) -> Reply:
         try:
@@ -143,8 +143,8 @@ class InspectChat(ChatModel):
 
     def _described(self, error: BaseException) -> str:
         """An error in one line, without secrets."""
-        *_, last = _chain(error)
-        cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
+        *_, last = causes(error)
+        cause = next((cause for cause in causes(error) if getattr(cause, "status_code", None)), last)
         reason = redirected(getattr(cause, "response", None)) or getattr(cause, "provider_message", None)
         message = f"{type(cause).__name__}: {reason or first_line(cause)}"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
@@ -183,18 +183,6 @@ def _config(texts: Sequence[str]) -> Any:
     except ValidationError as error:
         wrong = error.errors()[0]
         raise InputError(f"--inspect {wrong['loc'][0]}: {wrong['msg'].lower()}, not {wrong['input']!r}") from None
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and those that it was raised from; repeated requests hide theirs in the last attempt."""
-    seen: set[int] = set()
-    following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
-        last = getattr(following, "last_attempt", None)
-        if last is None:
-            yield following
-        following = last.exception() if last is not None else following.__cause__ or following.__context__
 
 
 def _keep_system(api: Any) -> None:
