@@ -33,6 +33,8 @@ def rows() -> list[dict[str, Any]]:
         {"id": "markup", "options": ["x &amp; y", "z", "&#39;w&#39;"]},
         {"id": "encoding", "question": "Whatâ€™s a cafÃ©?"},
         {"id": "fine", "question": "AT&T and R&D: qu'est-ce que la naïveté? NÃO, Âge?"},
+        {"id": "spreadsheet", "options": ["20-Oct", "40-50", "70-120"]},
+        {"id": "dates", "options": ["2026-01-02", "2025-04-03", "1919-06-28"]},
         {"id": "numbered", "options": ["A) x", "B) y", "C) z"]},
         {"id": "q0"},
         {"id": "unanswered", "answer": None},
@@ -45,9 +47,9 @@ def test_every_oddity_is_counted() -> None:
     found = unslant.check_questions(rows())
     counts = {oddity.name: (oddity.count, oddity.first) for oddity in found.oddities}
     assert counts == {
-        "left out: answer missing": (1, 'list, item 54, field "answer": is missing; give the right option, or [] when '
+        "left out: answer missing": (1, 'list, item 56, field "answer": is missing; give the right option, or [] when '
                                         "none is right"),
-        "left out: fewer than 2 options": (1, 'list, item 55, field "options": 1 given, 2 to 100 are allowed'),
+        "left out: fewer than 2 options": (1, 'list, item 57, field "options": 1 given, 2 to 100 are allowed'),
         "left out: id used twice": (1, counts["left out: id used twice"][1]),
         "numbering in option texts": (1, ""),
         "identical options": (1, "same"),
@@ -60,6 +62,7 @@ def test_every_oddity_is_counted() -> None:
         "special tokens spelled": (1, "token"),
         "HTML entities": (1, "markup"),
         "damaged characters": (1, "encoding"),
+        "a date among other options": (1, "spreadsheet"),
     }  # fmt: skip
     assert found.longest.value > 0.8
     assert found.longest_excess.low > 0.4
@@ -122,7 +125,7 @@ def test_the_command_shows_writes_and_ends_with_0(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows()))
     ran = command_line("questions", "check", path, "--json", out, "--html", tmp_path / "check.html")
     assert (ran.code, ran.err) == (0, "")
-    for words in ("52 questions understood of", "not used", "note 0", "pinned options", "p < 0.001"):
+    for words in ("54 questions understood of", "not used", "note 0", "pinned options", "p < 0.001"):
         assert words in ran.out
     written = json.loads(out.read_text())
     assert written["study"] == "questions check"

@@ -37,6 +37,9 @@ _SPECIAL = re.compile(
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}\d?|#\d{1,6}|#x[0-9a-f]{1,5});", re.IGNORECASE)
 _DAMAGED = re.compile("\N{REPLACEMENT CHARACTER}|â€|[ÃÂ][\x80-\xbf]")
 """What text in UTF-8 becomes when it is read as Latin-1 or Windows-1252: an apostrophe begins with â€, é is Ã©."""
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d\d?-{_MONTH}|{_MONTH}-\d\d")
+"""What a spreadsheet, and a CSV file saved by one, makes of 1/2 or 10-20 (20-Oct in MedMCQA)."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,9 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     def within(pattern: re.Pattern[str]) -> Callable[[Question], object]:
         return lambda q: any(map(pattern.search, (q.stem, q.context, *q.options)))
 
+    def some_dates(q: Question) -> bool:
+        return len({bool(_DATE.fullmatch(option)) for option in q.options}) > 1
+
     tests: tuple[tuple[str, Callable[[Question], object], str], ...] = (
         ("identical options", lambda q: len(set(q.options)) < len(q.options), "which of them is right cannot be known"),
         ("an empty option", lambda q: not all(o.strip() for o in q.options), "shown as a label with nothing after it"),
@@ -243,6 +249,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("special tokens spelled", within(_SPECIAL), "taken for text where the tokenizer allows it"),
         ("HTML entities", within(_ENTITY), "asked as they are written, such as &amp;; decode them in the file"),
         ("damaged characters", within(_DAMAGED), "decoded wrongly before; save the file again from its source"),
+        ("a date among other options", some_dates, "a spreadsheet may have made it of a fraction such as 1/2"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
     rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
