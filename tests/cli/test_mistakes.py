@@ -221,9 +221,9 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit m good.jsonl --base-url http://": ("--base-url http://", "host"),
     "audit m good.jsonl --base-url http://127.0.0.1:1/v1 --device cuda": ("leave out --device",),
     # outputs
-    "audit fair good.jsonl --json good.jsonl": ("--json good.jsonl", "is also QUESTIONS", "another file name"),
+    "audit fair good.jsonl --json good.jsonl": ("--json good.jsonl", "is also QUESTIONS", "another name"),
     "audit fair good.jsonl --html ./good.jsonl": ("is also QUESTIONS",),
-    "audit fair good.jsonl --json new.json --html new.json": ("--html new.json", "is also the file of --json"),
+    "audit fair good.jsonl --json new.json --html new.json": ("--html new.json", "is also where --json is written"),
     "audit fair good.jsonl --shots 1 --shots-from pool.jsonl --json pool.jsonl": ("is also --shots-from",),
     "audit fair good.jsonl --json no/new.json": ("there is no folder no",),
     "audit fair good.jsonl --json folder": ("folder", "give the name of a file"),

@@ -152,7 +152,7 @@ def test_the_input_is_never_overwritten(unslant: Run, file: Path, tmp_path: Path
     for more in (("--out", file), ("--out", tmp_path / "link.jsonl"), ("--out", tmp_path / "r", "--json", file)):
         ran = unslant("replies", file, *more)
         assert ran.code == 2
-        assert "give another file name" in ran.err
+        assert "give another name" in ran.err
     assert file.read_bytes() == before
 
 

@@ -30,7 +30,7 @@ QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer":
             "--json q.jsonl: is also QUESTIONS and would be overwritten",
         ),
         (("audit", "fair", "q.jsonl", "--html", "./q.jsonl"), "--html q.jsonl: is also QUESTIONS"),
-        (("audit", "fair", "q.jsonl", "--json", "a", "--html", "a"), "--html a: is also the file of --json"),
+        (("audit", "fair", "q.jsonl", "--json", "a", "--html", "a"), "--html a: is also where --json is written"),
         (("audit", "--log", "q.jsonl", "other.jsonl", "--responses", "other.jsonl"), "is also --log"),
         (
             ("audit", "fair", "other.jsonl", "--shots", "1", "--shots-from", "q.jsonl", "--json", "q.jsonl"),
@@ -44,9 +44,13 @@ QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer":
         (("audit", "fair", "q.jsonl", "--store", "s", "--json", "s"), "--json s: is the run store"),
         (
             ("audit", "fair", "q.jsonl", "--out", ".", "--html", "numbers.json"),
-            "numbers.json: is also the file of --html",
+            "numbers.json: is also where --html is written",
         ),
-        (("study", "base-rate", "fair", "q.jsonl", "--charts", "a.svg", "--html", "a.svg"), "is also the file of --"),
+        (("study", "base-rate", "fair", "q.jsonl", "--charts", "a.svg", "--html", "a.svg"), "is also where --"),
+        (
+            ("audit", "fair", "q.jsonl", "--out", "f", "--tables", "f"),
+            "f: is also where --out is written; give another name",
+        ),
         (("rerun", "q.jsonl", "--json", "q.jsonl"), "--json q.jsonl: is also FILE"),
         (("train", "fair", "q.jsonl", "--out", "q.jsonl/x"), "cannot be made: "),
         (

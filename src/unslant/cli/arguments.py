@@ -295,8 +295,8 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     for name, path in _outputs(arguments):
         place = _place(path, True)
         if place in reasons:
-            raise InputError(f"{_option(name)} {path}: {reasons[place]}; give another file name")
-        reasons[place] = f"is also the file of {_option(name)}"
+            raise InputError(f"{_option(name)} {path}: {reasons[place]}; give another name")
+        reasons[place] = f"is also where {_option(name)} is written"
 
 
 def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:
