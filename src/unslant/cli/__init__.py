@@ -239,8 +239,9 @@ def _run(words: Sequence[str]) -> int:
 
 def _argument_error(error: CycloptsError) -> str:
     """The message on a missing argument or a value of the wrong type; empty for other errors."""
-    misspelt = "Did you mean" in str(error)  # a similar word was typed, which the library names
-    if isinstance(error, MissingArgumentError) and error.argument is not None and not misspelt:
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if "Did you mean" in str(error):  # a similar word was typed, which the library names
+            return ""
         if error.keyword or error.argument.tokens:
             return f"{error.keyword or error.argument.name}: give a value after it"
         command = " ".join(error.command_chain or ())
