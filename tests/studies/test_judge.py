@@ -185,6 +185,7 @@ def test_a_model_in_words_is_read_as_a_judge() -> None:
     assert result.places["moved"].value == pytest.approx(1.0, abs=0.25)
     assert result.verdicts.tied.sum() == 8  # two orders of the questions about 0, 10, 20 and 30
     assert result.places["undecided"].value == pytest.approx(0.2)
+    assert result.places["ties"].value == pytest.approx(8 / 32)  # of the decisions that there are
     reasoned = RuleChat(lambda *_: "One is right.\n\nVerdict: B")
     assert judge(reasoned, RECORDS, reasoning=True).places["first"].value == 0
     assert "Compare the answers step by step" in reasoned.asked[0]

@@ -339,3 +339,12 @@ def test_ties_are_counted_of_the_verdicts() -> None:
     result = JudgeResult.of(judged(HABITS["even ties"], 1, 60))
     ties = int(result.verdicts.tied.sum())
     assert f"{ties} of 120 verdicts are ties." in said(result)
+
+
+def test_ties_are_the_share_of_the_verdicts_that_the_first_screen_counts() -> None:
+    """Of pairs with one decision a tie was counted twice: 0.367 in the table of 192 in 527 verdicts."""
+    half: list[Page] = [((0, 1), {0, 1}), ((1, 0), None)]
+    whole: list[Page] = [((0, 1), {0}), ((1, 0), {0})]
+    result = JudgeResult.of(responses([(pair(f"q{k}"), half if k < 10 else whole) for k in range(30)]))
+    assert result.places["ties"].value == pytest.approx(10 / 50)
+    assert result.page().lines[2].startswith("10 of 50 verdicts are ties, 10 pages without a decision")
