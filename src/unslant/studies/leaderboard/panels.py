@@ -303,7 +303,8 @@ def _ways(result: Leaderboard) -> Panel:
         "What each way of computing it costs",
         "One order gives the published score; the others vote over all orders, and a vote has no PBM. Measured is what "
         "ran, on all presentations of the audit; other seconds are computed from the tokens at the measured rate, and "
-        "the tokens of one order from the mean length of a prompt (selection-bias paper, table 2).",
+        "the tokens of one order from the mean length of a prompt (selection-bias paper, table 2). Where more than a "
+        "tenth of a model's prompts were in the store, what the others took is not the cost of all, and left out.",
         short="Cost",
     )
 
@@ -318,11 +319,11 @@ def _notes(result: Leaderboard) -> list[str]:
     if result.left_out:
         lines.append(f"Not asked of all models, and left out of the ranking: {', '.join(result.left_out)}.")
     for audit in result.audits:
-        presented = len(audit.responses)
-        if 0 < audit.cost.prompts < presented and not audit.replies:
+        reused, asked = audit.cost.reused, audit.cost.prompts + audit.cost.reused
+        if reused and not audit.replies:
             lines.append(
-                f"{audit.name} on {audit.run.question_set}: {audit.cost.prompts:,} of {presented:,} "
-                "presentations were scored for this; the others repeat a prompt or were known from before."
+                f"{audit.name} on {audit.run.question_set}: {reused:,} of {count(asked, 'prompt')} were in the store, "
+                "and cost nothing."
             )
         precision = replace(audit.run, requests={}, incomplete="")  # these are those of the whole
         lines += [f"{audit.name}: {note}" for note in with_caveats(Page("", ""), precision).notes]

@@ -234,12 +234,18 @@ def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:
     )
 
 
+MOST_REUSED = 0.1
+"""Share of a model's prompts that may come from the store before what the others took no longer stands for all."""
+
+
 @metric("ways.tokens", "tokens", "that go through the model", digits=0, unit="tokens", source="P1 table 2")
 @metric("ways.saved", "tokens saved", "of those of all orders, each prompt alone", unit="share", source="P1 table 2")
 @metric("ways.seconds", "seconds", "for all questions", digits=1, unit="seconds", source="P1 table 2")
 def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[WayCost]:
     audits = list(audits)
     cost = sum((audit.cost for audit in audits), Cost())
+    if cost.reused > MOST_REUSED * (cost.prompts + cost.reused):
+        cost = Cost()  # what is left was spent on some of the prompts, but the rows are about all
     questions = sum(len(audit.scores) for audit in audits)
     no_pbm = Estimate.bare(0.0, standing["expected_accuracy"].n, "by construction: a vote does not depend on the order")
     seconds, plain, ran = cost.seconds or None, 0.0, ASKED
