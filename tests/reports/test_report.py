@@ -205,6 +205,8 @@ def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult)
     assert len(found) == 24
     assert np.mean([e.value for e in found.values()]) == pytest.approx(right.mean())
     assert order_name((2, 0, 1, 3)) == "C A B D"
+    (panel,) = [panel for panel in Report.of([result]).panels if panel.id == "orders"]
+    assert [column.name for column in panel.tables[0].columns] == ["options", "order", "accuracy"]
 
 
 def test_questions_that_share_no_order_are_not_drawn_as_if_they_did(mixed: AuditResult) -> None:

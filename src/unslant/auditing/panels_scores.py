@@ -85,8 +85,9 @@ def _orders_figure(blocks: Sequence[Block], plotted: Block | None, bootstrap: Bo
                 where=lambda row: bool(row["plotted"]),
             )
         ]
+    columns = [Column("accuracy", METRICS["accuracy"])]
     how = "Orders are named by the options' labels in the file, from top to bottom."
-    return Figure("orders", "Accuracy by order", ["options", "order"], ["accuracy"], rows, plots, how, folded=True)
+    return Figure("orders", "Accuracy by order", ["options", "order"], columns, rows, plots, how, folded=True)
 
 
 def _histogram(result: AuditResult) -> tuple[Chart, ...]:
