@@ -109,7 +109,7 @@ def test_questions_without_exactly_one_right_option_are_left_out_of_recalls() ->
     assert metrics.means["accuracy"].n == 3  # the one with two right answers counts, the one with none does not
     assert metrics.means["accuracy"].value == pytest.approx(2 / 3)
     assert (metrics.counts.no_right_option, metrics.counts.several_right) == (1, 1)
-    assert "never has label" in metrics.label_bias["rstd"].note
+    assert "never has 1 of the labels" in metrics.label_bias["rstd"].note
 
 
 def test_accuracy_split_by_the_place_of_the_right_option() -> None:

@@ -196,7 +196,7 @@ def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
     counts = np.concatenate([np.nan_to_num(x[single]) for x in (slots.gold, slots.hit, slots.predicted)], axis=1)
     totals, n = counts.sum(axis=0, keepdims=True), int(single.sum())
     never = int((totals[0, : slots.gold.shape[1]] == 0).sum())
-    note = f"the right option never has label {never} of the labels; " if never and n else ""
+    note = f"the right option never has {never} of the labels; " if never and n else ""
 
     def plain(value: Floats, note: str) -> Estimate:
         if not n or np.isnan(value[0]):
