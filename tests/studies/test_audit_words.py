@@ -196,6 +196,12 @@ def test_a_difference_below_noise_has_no_minus_sign() -> None:
     assert _beyond_noise(orders, repeats, beyond).endswith("in 0.25: 0.15 (0.08 to 0.22) below noise.")
 
 
+def test_flips_of_more_questions_than_their_difference_say_so() -> None:
+    orders, repeats = Estimate(0.37, 0.3, 0.4, 400, ""), Estimate(0.36, 0.3, 0.4, 60, "")
+    beyond = verdict(Estimate(0.1, 0.05, 0.15, 50, ""))
+    assert _beyond_noise(orders, repeats, beyond).endswith("beyond noise on the 50 questions of both.")
+
+
 def test_adaptive_asks_less_and_says_the_same() -> None:
     full, talker = audit(RuleChat(takes_a), QUESTIONS), RuleChat(takes_a)
     found = audit(talker, QUESTIONS, adaptive=True)

@@ -279,7 +279,8 @@ def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
     if beyond.differs:
         side = "beyond" if beyond.kind == "above" else "below"
         distance = beyond.estimate if beyond.kind == "above" else beyond.estimate.taken_from(0.0)
-        return f"{both}: {with_interval(distance, _DIGITS)} {side} noise."
+        asked = f" on the {count(distance.n, 'question')} of both" * (distance.n < max(orders.n, repeats.n))
+        return f"{both}: {with_interval(distance, _DIGITS)} {side} noise{asked}."
     return f"{both}: an effect of order cannot be distinguished from noise {unsettled(beyond)}."
 
 
