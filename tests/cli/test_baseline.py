@@ -171,3 +171,14 @@ def test_a_baseline_with_impossible_numbers_is_refused_before_anything_is_asked(
         assert 'changed.json, field "metrics.means.accuracy": ' in refused.err
         assert reason in refused.err
         assert "scoring" not in refused.err
+
+
+def test_differences_on_fewer_questions_than_the_result_say_how_many(unslant: Run) -> None:
+    rows = answers("alpha", 0.7)
+    ids = sorted({row["id"] for row in rows})
+    for name, kept in (("old.jsonl", ids[:-4]), ("new.jsonl", ids[4:])):
+        write(name, [row for row in rows if row["id"] in kept])
+    both = len(ids) - 8
+    ran = unslant("audit", "--log", "new.jsonl", "--baseline", "old.jsonl", "--details")
+    assert f"on the {both} questions of both." in " ".join(ran.out.split())
+    assert "Missing or undefined in one: 8 questions." in ran.out
