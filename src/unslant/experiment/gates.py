@@ -255,13 +255,10 @@ class WithBaseline(StudyResult):
             if claim.differs
         ]
         outcome = listed(changes, MOST_CHANGES) if changes else f"no change shown in {count(len(pairs), 'number')}"
-        missing = []
-        if left_out := max(pair.n_unpaired for pair in pairs):
-            outcome += f" on the {count(max(pair.difference.n for pair in pairs), 'question')} of both"
-            missing = [f"Missing or undefined in one: {count(left_out, 'question')}."]
-        how = "Paired by question."
-        if not self.comparison.paired:
-            how = "Not paired: intervals are approximate and, as a rule, too wide."
+        left_out = max(pair.n_unpaired for pair in pairs)
+        outcome += f" on the {count(max(pair.difference.n for pair in pairs), 'question')} of both" * (left_out > 0)
+        unpaired = "Not paired: intervals are approximate and, as a rule, too wide."
+        how = "Paired by question." if self.comparison.paired else unpaired
         figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
         rows = [
             {**row, "metric": f"{self._of(pair)}{row['metric']}"} for row, pair in zip(figure.rows, pairs, strict=True)
@@ -271,7 +268,7 @@ class WithBaseline(StudyResult):
             "Baseline",
             f"This result against the baseline {name}. {how}",
             figures=(replace(figure, rows=rows),),
-            notes=(*self.remarks, *missing),
+            notes=(*self.remarks, *[f"Missing or undefined in one: {count(left_out, 'question')}."] * (left_out > 0)),
         )
         lines = (f"Against {name}: {outcome}{self.caveat}.", *page.lines)[:3]
         return replace(page, lines=lines, panels=(panel, *page.panels))
