@@ -17,6 +17,7 @@ from unslant.auditing import phases
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.questions import Question
+from unslant.reports.numbers import with_interval
 from unslant.responses import Responses
 
 QUESTIONS = make_questions(40, subjects=2)
@@ -121,7 +122,9 @@ def test_a_table_says_what_was_asked(tmp_path: Path) -> None:
 
 def test_the_page_says_that_orders_matter_beyond_places() -> None:
     beyond = audit(RuleModel(after_another), QUESTIONS)
-    assert "Orders matter beyond places" in beyond.summary(details=True)
+    assert beyond.beyond_places is not None
+    share = with_interval(beyond.beyond_places["beyond_places"], 2)
+    assert f"Orders matter beyond places: {share} of PBM" in " ".join(beyond.summary(details=True).split())
     places = audit(RuleModel(lambda stem, labels, texts: [3.0, 1.0, 1.0, 1.0]), QUESTIONS)
     assert "Orders matter beyond places" not in places.summary(details=True)
 

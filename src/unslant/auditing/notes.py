@@ -18,7 +18,7 @@ from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
 from unslant.questions.question import SHARED_START, with_shared_start
-from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
+from unslant.reports.numbers import count, number, percent, significant, with_interval
 from unslant.responses import DECISION, Responses
 from unslant.responses.run import UntilRun
 
@@ -87,8 +87,9 @@ def failure_lines(result: AuditResult) -> list[str]:
         failed = f"failed: no reply, or no usable scores{reason}. Their questions are excluded from the order metrics."
         lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
     if counts.unanswered_rows:
+        replies = count(counts.rows - counts.failed_rows, "reply", "replies")
         lines.append(
-            f"No answer in {counts.unanswered_rows:,} of {count(counts.rows, 'reply', 'replies')} (unparsed, "
+            f"No answer in {counts.unanswered_rows:,} of {replies} (unparsed, "
             "conflicting, cut, refused, or naming none or several options): these count as wrong, and their questions "
             "as inconsistent."
         )
@@ -211,7 +212,7 @@ def phase_lines(result: AuditResult) -> list[str]:
         share = result.beyond_places["beyond_places"]
         if share.low > BEYOND:
             lines.append(
-                f"Orders matter beyond places: {percent(share.value)} ({interval(share)}) of PBM comes from which "
+                f"Orders matter beyond places: {with_interval(share, 2)} of PBM comes from which "
                 "options are next to each other or from the order as a whole. A square alone would miss it."
             )
     return lines
