@@ -327,7 +327,8 @@ def _model_bias(result: ProbeResult) -> Panel:
         "Do models favour their own questions?",
         "Each model rephrases a growing share of the questions; it and the others say if the kept answer still holds. "
         "OCR, over-confidence rate: share of answers that it accepts and the others reject; UCR, under-confidence "
-        "rate: the reverse; CER, consensus-error rate: all reject it. BOAT: questions under random interventions.",
+        "rate: the reverse; CER, consensus-error rate: all reject it, weighted by how surely. BOAT: questions under "
+        "random interventions.",
         figures=(rates, _by_subject(result)),
         notes=(f"{missing} asked for and not given; those questions are left out.",) if result.table.missing else (),
         short="Model bias",
