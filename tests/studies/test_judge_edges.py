@@ -348,3 +348,19 @@ def test_ties_are_the_share_of_the_verdicts_that_the_first_screen_counts() -> No
     result = JudgeResult.of(responses([(pair(f"q{k}"), half if k < 10 else whole) for k in range(30)]))
     assert result.places["ties"].value == pytest.approx(10 / 50)
     assert result.page().lines[2].startswith("10 of 50 verdicts are ties, 10 pages without a decision")
+
+
+def test_more_ties_in_the_order_of_the_file_are_a_number_without_a_sign() -> None:
+    """`ties more often in the file order (by −1.00 ...)`: the sentence has the sign."""
+    pages: list[Page] = [((0, 1), {0, 1}), ((1, 0), {0})]
+    result = JudgeResult.of(responses([(pair(f"q{k}"), pages) for k in range(40)]))
+    assert result.places["tie_orders"].value == -1
+    assert "ties more often in the file order (by 1.00 (0.8" in result.page().lines[0]
+
+
+def test_a_margin_of_nearly_1_is_not_1() -> None:
+    """No pair has a margin of 1.00 or more; these have 0.9988."""
+    result = JudgeResult.of(scored([(pair(f"q{k}"), (0.9994, 0.0006)) for k in range(40)]))
+    assert result.abstention is not None
+    assert result.abstention.margin == pytest.approx(0.9988)
+    assert "a margin of 0.999 or more" in result.summary(details=True)

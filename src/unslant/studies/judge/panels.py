@@ -14,7 +14,7 @@ from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.estimate import FEWEST
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
+from unslant.reports.numbers import count, listed, magnitude, number, percent, unsettled, with_interval
 from unslant.reports.page import QuestionBrowser, packed_bytes, packed_probs
 from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, JudgeComparison, JudgeHabit, JudgeResult
 from unslant.studies.judge.strengths import SEPARATED
@@ -164,7 +164,7 @@ def _named(result: JudgeResult, one: JudgeHabit) -> str:
         odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)
         condition = " given which is right" if v.labelled.any() else " given who wrote them" if v.systems else ""
         return f"prefers {'longer' if above else 'shorter'} answers{condition} (odds times {odds} for twice the length)"
-    return f"ties more often in the {'swapped' if above else 'file'} order (by {with_interval(estimate, 2)})"
+    return f"ties more often in the {'swapped' if above else 'file'} order (by {magnitude(estimate)})"
 
 
 def _corrected_line(result: JudgeResult) -> str:
@@ -244,7 +244,7 @@ def _right_panel(result: JudgeResult) -> Panel:
         at = f"shown for no margin on {count(abstention.kept.n, 'pair')}"
         if abstention.margin is not None:
             kept, wrong = (with_interval(one, 2) for one in (abstention.kept, abstention.wrong))
-            at = f"a margin of {abstention.margin:.2f} or more, on {kept} of pairs, {wrong} of them wrong"
+            at = f"a margin of {number(abstention.margin, 2)} or more, on {kept} of pairs, {wrong} of them wrong"
         note = f"At most {percent(abstention.error)} of verdicts wrong, with 95 % confidence: {at}."
     columns: list[str | Column] = [right, "corrected_verdicts.change", Column("orders asked", 0, key="orders")]
     ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
