@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
 from unslant.metrics.base_rate import TIE_RULES
 from unslant.questions import Question, QuestionSet, load_questions
+from unslant.studies.base_rate.accuracies import SubjectCorrelation
+from unslant.studies.base_rate.accuracies import median as median_of
+from unslant.studies.base_rate.findings import _h3_published
 from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 pytestmark = pytest.mark.thorough
@@ -286,3 +290,15 @@ def test_a_baseline_is_compared_label_by_label(tmp_path: Path) -> None:
     for result, side in ((before, "before"), (now, "now")):
         nvr = result.found["cloze"].nvr
         assert never[side]["value"] == nvr.accuracy[nvr.labels.index("A")].value
+
+
+def test_a_correlation_that_grows_is_not_lower_by_a_negative_number() -> None:
+    names = tuple(f"s{k}" for k in range(20))
+
+    def found(r: float) -> Any:
+        values = r + np.linspace(-0.02, 0.02, len(names))
+        correlation = SubjectCorrelation(names, values, median_of(values), 0)
+        return SimpleNamespace(by_subject=correlation)
+
+    assert "; lower by 0.20 (0." in _h3_published(found(0.6), found(0.4)).words
+    assert "; higher by 0.20 (0." in _h3_published(found(0.4), found(0.6)).words

@@ -17,7 +17,7 @@ from unslant.metrics.base_rate import MATERIAL as UNEVEN
 from unslant.metrics.nvr import Nvr, nvr
 from unslant.metrics.registry import metric
 from unslant.presentations import NVR
-from unslant.reports.numbers import count, number, p_words, percent, unsettled, with_interval
+from unslant.reports.numbers import count, magnitude, number, p_words, percent, unsettled, with_interval
 from unslant.responses import Responses
 from unslant.studies.base_rate import accuracies
 from unslant.studies.base_rate.accuracies import (
@@ -224,9 +224,10 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
     if min(first.n, second.n) < MIN_SUBJECTS:
         return outcome("cannot be tested", "Too few subjects with a defined correlation.")
     drop = accuracies.weaker(before, after)
+    side = "lower" if drop.value >= 0 else "higher"
     words = (
         f"Median r within subjects, cloze base rate against accuracy: cloze {with_interval(first, 2)}, "
-        f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {count(drop.n, 'subject')}."
+        f"counterfactual {with_interval(second, 2)}; {side} by {magnitude(drop)} in {count(drop.n, 'subject')}."
     )
     if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
         return outcome("cannot be tested", f"The cloze shows no effect to remove. {words}")
