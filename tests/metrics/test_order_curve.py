@@ -85,3 +85,9 @@ def test_many_questions_are_sampled_evenly(monkeypatch: pytest.MonkeyPatch) -> N
     assert MOST_QUESTIONS > 1000
     monkeypatch.setattr("unslant.metrics.order_curve.MOST_QUESTIONS", 100)
     assert 0 < points(make_questions(300))["balanced:4"].accuracy < 0.05
+
+
+def test_the_distance_printed_is_not_below_the_distance() -> None:
+    """Half of all distances were printed as `is within 0.001`, and were 0.0014."""
+    printed = {0.0: 0.001, 0.0003: 0.001, 0.001: 0.001, 0.0014: 0.002, 0.0061: 0.007, 0.0099: 0.01}
+    assert {apart: OrderPoint("latin", 4, apart, 0, 0, 0, 1).within for apart in printed} == printed

@@ -285,5 +285,5 @@ def _advice(result: AuditResult) -> list[str]:
     return [
         *lines,
         f"{count(point.k, 'order')} instead of {every.k} would have given the same to within "
-        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders={point.orders} ({group}).",
+        f"{point.within:.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders={point.orders} ({group}).",
     ]

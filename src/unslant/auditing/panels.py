@@ -341,7 +341,7 @@ def _enough(point: OrderPoint | None) -> str:
     if point is None:
         return "no cheaper set of orders matches"
     at = f" at {significant(point.ordinary_runs, 2)} times" if point.ordinary_runs >= 0 else ""
-    return f"--orders={point.orders} is within {max(point.apart, 0.0005):.3f}{at}"
+    return f"--orders={point.orders} is within {point.within:.3f}{at}"
 
 
 def _surplus(result: AuditResult) -> str:

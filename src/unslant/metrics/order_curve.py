@@ -58,6 +58,11 @@ class OrderPoint:
         distances = (self.accuracy, self.vote, self.pbm)
         return math.inf if any(map(math.isnan, distances)) else max(distances)
 
+    @property
+    def within(self) -> float:
+        """:attr:`apart`, rounded up to three decimals; at least 0.001."""
+        return max(1, math.ceil(1000 * self.apart - 1e-9)) / 1000
+
 
 @dataclass(frozen=True)
 class OrderCurve:
