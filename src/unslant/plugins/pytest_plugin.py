@@ -58,6 +58,7 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
     """
     from unslant import InputError, audit
     from unslant.flags import typed
+    from unslant.reports.numbers import with_interval
 
     if not 0 <= typed("at_least", at_least, float) <= 1:
         raise InputError(f"at_least {at_least}: give a share from 0 to 1")
@@ -68,7 +69,7 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
     if not share.defined:
         raise AssertionError(f"no share of questions with the same answer in every order: {share.note}")
     summary = (
-        f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f}) of {share.n} questions have the same answer in every "
+        f"{with_interval(share, 2)} of {share.n} questions have the same answer in every "
         f"order of their options; at least {at_least:g} is required"
     )
     if share.high < at_least:

@@ -289,7 +289,8 @@ class _Sentence:
             said = f"every answer in every order is {place}; {n} questions are too few to call it a preference"
             return "open", said, few
         if sticky >= 0.5:
-            words = f"sticks to one position in {100 * sticky:.0f} % of its unstable questions, not the same one in all"
+            share = 100 if sticky == 1 else min(99, round(100 * sticky))  # 399 of 400 are not all
+            words = f"sticks to one position in {share} % of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         search = replace(self.search, margin=TRACE)
         trace = search.find()
