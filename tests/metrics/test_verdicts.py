@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics import Bootstrap, Estimate, Verdict
 from unslant.metrics.estimate import FEWEST, p_of, verdict, verdicts
 from unslant.reports.numbers import about, unsettled
 
@@ -152,3 +152,15 @@ def test_no_model_is_ahead_because_a_sample_shows_no_question_that_tells_it_from
     assert not claimed  # the truth is above 0
     shown = np.r_[np.full(4, 0.5), np.full(4, -0.5), np.zeros(size - 8)]
     assert Bootstrap(size).mean(shown, share=False, room="bounds, unsure").high < 0.03
+
+
+def test_where_all_are_alike_the_number_needed_is_not_that_of_a_root() -> None:
+    """Of 10 questions without a difference, `about 3,900 would settle it`; 190 do."""
+
+    def alike(n: int) -> Verdict:
+        return verdict(Bootstrap(n).mean(np.zeros(n), share=False), bound=0.02)
+
+    needed = alike(10).needed
+    assert needed
+    assert alike(needed).kind == "equal"
+    assert alike(needed // 2).kind == "unclear"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats
 from unslant.metrics.estimate import (
     CONFIDENCE,
+    WILSON,
     Estimate,
     agresti_coull,
     blaker,
@@ -192,7 +193,7 @@ class Bootstrap:
             low, high = with_unseen((low, value, high), (floor, ceiling), size, confidence, alike=spread is None)
         if swings:
             low, high = _with_swings((low, value, high), numerators[counted], denominators[counted], confidence)
-        method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
+        method = f"Agresti-Coull {self.sampling.words}" if spread else WILSON
         return Estimate(value, low, high, n, method, confidence)
 
     def _too_few(self, counted: Bools) -> str:

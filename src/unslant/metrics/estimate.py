@@ -23,6 +23,8 @@ from unslant.metrics.sampling import LEAST_UNITS, holm
 
 CONFIDENCE = 0.95
 BY_DESIGN = "known by design: no interval"
+WILSON = "Wilson"
+"""Method of the interval where all questions are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def wilson(share: float, n: int, confidence: float = CONFIDENCE) -> Estimate:
     spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     low, high = max(0.0, centre - spread), min(1.0, centre + spread)
-    return Estimate(share, min(share, low), max(share, high), n, "Wilson", confidence)
+    return Estimate(share, min(share, low), max(share, high), n, WILSON, confidence)
 
 
 def agresti_coull(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -344,11 +346,12 @@ def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, loo
 
 
 def _needed(estimate: Estimate, null: float, bound: float | None, looked_at: int) -> int | None:
-    """Questions that would settle it: half-widths shrink with the root of their number."""
+    """Questions that would settle it: half-widths shrink with the root of their number, or with it where all are alike
+    (see :func:`wilson`)."""
     gap = abs(estimate.value - null)
     target = max(gap, (bound or 0.0) - gap)  # a difference or equality may be the first to be shown
     each, usual = (normal_quantile(1 - (1 - estimate.confidence) / m) for m in (looked_at, 1))
     detectable = _half(estimate, null) / usual * (each + NormalDist().inv_cdf(POWER))
     if target <= 0 or detectable <= 0 or detectable > math.sqrt(MOST_TIMES) * target:
         return None
-    return max(estimate.n + 1, math.ceil(estimate.n * (detectable / target) ** 2))
+    return max(estimate.n + 1, math.ceil(estimate.n * (detectable / target) ** (1 if estimate.method == WILSON else 2)))

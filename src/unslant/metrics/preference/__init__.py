@@ -267,7 +267,8 @@ class _Sentence:
         if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
         if self.n_unsure < FEWEST:
-            note = f"the answer changes with the order in {self.n_unsure} of {n} questions; {FEWEST} are needed"
+            of = f"{self.n_unsure} of {n} question{'s' * (n != 1)}"
+            note = f"the answer changes with the order in {of}; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
         for one in self.meaning if self.n_unsure == n else ():
             at = (self.shares[part, :size] @ one.among(size) for size, part in sizes.items())
