@@ -201,3 +201,19 @@ def test_the_vote_over_an_audits_table_is_the_audits(tmp_path: Path, orders: str
 
 def leaning_on_the_first(stem: str, labels: list[str], texts: list[str]) -> list[float]:
     return [(3.0 if i == 0 else 1.0) * (1 + len(text)) for i, text in enumerate(texts)]
+
+
+def test_answers_are_counted_and_not_lines(tmp_path: Path) -> None:
+    """`20 answers in FILE`, and `no answer to 8 of 20 questions` below."""
+    rows = [
+        {"id": f"q{k}", "options": [f"{k} {i}" for i in order], "answer": f"{k} 0", "probs": [0.7, 0.3]}
+        for k in range(20)
+        for order in ([0, 1], [1, 0])[: 1 + (k < 12)]
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "answers.jsonl"
+    ran = run("debias", "--log", tmp_path / "log.jsonl", "--method", "gray-box", "--out", out)
+    assert ran.out.startswith(f"gray-box: 12 answers to 20 questions in {out}; "), ran.err
+    assert run("debias", "--log", tmp_path / "log.jsonl", "--method", "none", "--out", out).out.startswith(
+        f"none: 20 answers in {out}; "
+    )

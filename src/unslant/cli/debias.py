@@ -97,8 +97,10 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
     # prompts from the store are presentations like the others, but cost no tokens now
     tokens = 0.0 if spent.reused else spent.tokens / len(answers.questions)
     cost = f"{answers.forwards_per_question:.2f} presentations" + (f" and {tokens:.0f} tokens" if tokens else "")
+    given = sum(outcome.status == "ok" for outcome in answers.outcomes)
+    asked = f" to {count(len(answers.questions), 'question')}" * (given < len(answers.questions))
     parts = (
-        f"{answers.method}: {count(len(answers.questions), 'answer')} in {out}",
+        f"{answers.method}: {count(given, 'answer')}{asked} in {out}",
         _score(answers),
         f"{cost} per question",
     )
