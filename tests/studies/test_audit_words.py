@@ -218,6 +218,8 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
     assert found.metrics.counts.incomplete == 0
     assert found.metrics.preference.unsure.value == pytest.approx(full.metrics.preference.unsure.value)
     assert "falls back on A" in said(found)
+    assert found.page().about.endswith("48 questions, 42 in 2 to 6 orders")
+    assert full.page().about.endswith("48 questions, each in 2 to 6 orders")
     assert not found.metrics.over_orders.tests
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 

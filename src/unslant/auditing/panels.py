@@ -99,7 +99,8 @@ def _presented(result: AuditResult) -> str:
     if phases:
         square = f"{until.squares:,} of them" if until else "each"
         return f"{square} in a square of orders, {len(phases.full):,} in {span}"
-    return f"each in {span}"
+    whole = sum(len(block.index) for block in result.whole.blocks)  # others stopped early, failed, or were shown once
+    return f"{'each' if whole == len(result.scores) else f'{whole:,}'} in {span}"
 
 
 def caveats(result: AuditResult) -> list[str]:
@@ -251,7 +252,7 @@ def _order(result: AuditResult) -> str:
     missing = " or are missing" if result.metrics.counts.unanswered_rows else ""
     words = {0.0: "None", 0.5: "Half", 1.0: "All"}
     changes = 1 - consistency.value
-    share = words.get(changes) or percent(changes)
+    share = words.get(round(changes, 9)) or percent(changes)  # of two phases, a half is one but for rounding
     line = f"{share} of its answers change{missing} when the options are reordered"
     if result.replies and float(result.run.identity.get("temperature", 0) or 0):
         return f"{line}; sampled once each, so noise and order cannot be distinguished (--repeats=3 separates them)."
