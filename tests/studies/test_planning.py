@@ -251,6 +251,8 @@ def test_what_it_costs() -> None:
     plan = unslant.plan(available=100, tokens=1000, price=0.5)
     assert plan.best.tokens == plan.best.prompts * 1000
     assert plan.best.price == pytest.approx(plan.best.tokens * 0.5e-6)
+    assert f"at a price of {plan.best.price:.2f}." in plan.summary()
+    assert "at a price of <0.01." in unslant.plan(available=20, tokens=100, price=0.1).summary()  # which is not 0.00
     replies = Pilot(
         "m on q", 50, 0.5, Estimate(0.2, 0.1, 0.25, 50, "made"),
         {"question": 0.19, "question_order": 0.02, "repeat": 0.02},

@@ -130,8 +130,10 @@ class AuditOutputs(OutputOptions):
 
     def money(self, tokens: float, replies: float = 0) -> str:
         """The price of tokens in and out, as the end of a sentence; empty where none is given."""
+        from unslant.reports.numbers import number
+
         spent = money(tokens, replies, self.price, self.output_price)
-        return f", {spent:,.2f} at this price" if spent == spent else ""
+        return f", {number(spent, 2)} at this price" if spent == spent else ""
 
 
 def order_presentations(

@@ -101,5 +101,5 @@ def _cost(best: Design, computed: bool) -> str:
     tokens = f"about {about(best.tokens)} tokens{' computed' * computed}"
     replies = f" and {about(best.output_tokens)} in replies" if best.output_tokens else ""
     time = f", {duration(best.seconds)}" if best.seconds == best.seconds else ""
-    price = f", at a price of {best.price:,.2f}" if best.price == best.price else ""
+    price = f", at a price of {number(best.price, 2)}" if best.price == best.price else ""
     return f"{count(best.prompts, 'prompt')}, {tokens}{replies}{time}{price}."
