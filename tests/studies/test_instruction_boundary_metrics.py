@@ -259,3 +259,12 @@ def test_no_interval_depends_on_the_sequence_of_the_rows():
     rng = np.random.default_rng(0)
     rows = [row(i, t := {0} if i % 2 else {NONE}, t if rng.random() < 0.6 else {3}) for i in range(30)]
     assert boundary_metrics(table(*rows)).robustness == boundary_metrics(table(*rows[::-1])).robustness
+
+
+def test_a_loss_is_in_accuracy_and_not_a_part_of_it():
+    """`loses 0.50 of its accuracy` would be half of what it had; all of it is lost here."""
+    vanilla = [row(i, {0}, {0 if i < 20 else 1}) for i in range(40)]
+    vague = [row(i, {0}, {1}, setting="vagueness") for i in range(40)]
+    headline = result_of(table(*vanilla, *vague)).page().headline
+    assert " loses 0.50 (0.3" in headline
+    assert " in multiple-choice accuracy when " in headline

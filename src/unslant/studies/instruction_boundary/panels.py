@@ -69,7 +69,7 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
     verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
     size = magnitude(outcome.joint)
-    return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
+    return f"{model} {verb} {size} in {where} accuracy when {setting(change.setting).description}"
 
 
 def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
