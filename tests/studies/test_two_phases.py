@@ -73,6 +73,7 @@ def test_of_more_a_part_is_asked_in_all_orders_and_the_rest_in_a_square() -> Non
     assert f"{len(run.full)} of 40 questions" in page
     assert f"40 questions, each in a square of orders, {len(run.full)} in 24 orders" in page
     assert "Which orders each question was shown in" in page
+    assert "PBM, consistency, the vote and right in every order are predicted from the squares" in page
     assert "by subject, in all orders, reversed, and with rearranged labels" in page
     assert "were shown in a sample of their orders" not in page
 

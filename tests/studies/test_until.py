@@ -72,6 +72,9 @@ def test_an_easy_set_stops_early_with_intervals_that_hold_the_truth() -> None:
     known = f"Known to ±0.1 after asking {told.questions} of 200 questions, {told.squares} in a square of orders, 24"
     assert known in said(result)
     assert any("saved" in note for note in result.page().notes)
+    page = " ".join(result.summary(details=True).split())
+    assert "PBM, flips, label or position, corrections, AccStd and variance components come from these 24 alone" in page
+    assert "PBM, consistency" not in page  # consistency is predicted from the squares, and PBM is not
 
 
 def test_some_questions_are_asked_in_the_published_order_alone() -> None:

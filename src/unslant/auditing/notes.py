@@ -191,10 +191,12 @@ def phase_lines(result: AuditResult) -> list[str]:
     square = "a random Latin square of its orders (every option in every place once)"
     presented, drawn = f"{square} and in the published order", "drawn at random by subject"
     means = "The mean over orders and the shares of labels come from the squares of all questions."
+    predicted, alone = "PBM, consistency", "Flips"
     if until:
         square = square.replace("its orders", "their orders")
         presented, drawn = f"the published order, {until.squares:,} of them also in {square}", "drawn at random"
         means = "The mean over orders is of all questions; the shares of labels come from the squares."
+        predicted, alone = "Consistency", "PBM, flips"
     sizes = [(int((~block.pinned).sum(axis=1).max()), block.k) for block in result.whole.blocks]
     every, sampled = "all orders", [(m, k) for m, k in sizes if k < math.factorial(m)]
     if sampled:
@@ -203,10 +205,9 @@ def phase_lines(result: AuditResult) -> list[str]:
         f"Every question was shown in {presented}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
         f"{drawn}, in {every}, reversed, and with rearranged labels: {prompts} instead of "
         f"{phases.of_prompts:,} (--orders=cyclic:24).",
-        f"{means} PBM, consistency, the vote "
-        "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
-        f"Flips, label or position, corrections, AccStd and variance components come from these {len(phases.full):,} "
-        "alone.",
+        f"{means} {predicted}, the vote and right in every order are predicted from the squares and corrected by the "
+        f"questions shown in all orders. {alone}, label or position, corrections, AccStd and variance components come "
+        f"from these {len(phases.full):,} alone.",
     ]
     if result.beyond_places is not None:
         share = result.beyond_places["beyond_places"]
