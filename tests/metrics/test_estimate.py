@@ -251,6 +251,32 @@ def test_few_contexts_are_few_degrees_of_freedom() -> None:
     assert "fewer than 5 contexts" in fewer.note
 
 
+@pytest.mark.parametrize("passages", [5, 12, 30])
+@pytest.mark.parametrize(("times", "least"), [(1, 0.90), (4, 0.94)])
+def test_one_passage_with_most_of_the_questions_is_one_passage(passages: int, times: int, least: float) -> None:
+    """The mean follows it, so that its distance from the mean says little: 0.58 to 0.9 were covered."""
+    rng, held = np.random.default_rng(passages), []
+    sizes = np.r_[3 * (passages - 1) * times, np.full(passages - 1, 3)]
+    passage = np.repeat(np.arange(passages), sizes)
+    for _ in range(150):
+        known = rng.random(len(passage)) < rng.beta(2, 2, passages)[passage]
+        mean = Bootstrap(len(passage), contexts=[f"c{c}" for c in passage]).mean(np.where(known, 1.0, 0.25))
+        held.append(mean.low <= 0.625 <= mean.high)
+    assert np.mean(held) >= least
+
+
+def test_passages_of_one_size_are_measured_as_before() -> None:
+    rng = np.random.default_rng(2)
+    sampling = Bootstrap(60, contexts=[f"c{q // 5}" for q in range(60)]).sampling
+    terms = rng.normal(size=60)
+    assert sampling.jackknifed(terms, np.ones(60)) == pytest.approx(terms)
+    assert Bootstrap(60).sampling.jackknifed(terms, rng.random(60)) is terms
+    # a passage with three quarters of the weight counts as far from the mean as it is from the others
+    uneven = np.where(np.arange(60) < 5, 33.0, 1.0)
+    changed = sampling.jackknifed(terms, uneven) / terms
+    assert changed[0] / changed[5] == pytest.approx((1 - 5 / 220) / (1 - 165 / 220))
+
+
 def test_questions_without_a_context_are_on_their_own() -> None:
     values = np.random.default_rng(0).random(50)
     assert Bootstrap(50, contexts=[""] * 50).mean(values) == Bootstrap(50).mean(values)

@@ -90,7 +90,7 @@ def test_always_a_in_the_given_order() -> None:
 
 def test_mixed_option_counts_count_only_questions_that_have_the_label() -> None:
     scores = read_scores(ask(make_questions(60, (2, 3, 5)), always(first)))
-    rows = label_shares(scores, given_slots(scores), Bootstrap(60, resamples=50))
+    rows = label_shares(scores, given_slots(scores), Bootstrap(60))
     assert [row.label for row in rows] == ["A", "B", "C", "D", "E", "last"]
     assert [row["predicted"].n for row in rows] == [60, 60, 40, 20, 20, 60]
     assert {row["gold"].note for row in rows} == {"known by design: no interval"}

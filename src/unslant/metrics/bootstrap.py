@@ -26,6 +26,7 @@ from unslant.metrics.sampling import LEAST_UNITS, Sampling
 from unslant.metrics.scores import Block, OrderScores, over_orders
 
 RESAMPLES = 1000
+"""Resamples, drawn when the first statistic needs them and shared by all."""
 _CHUNK = 4_000_000
 """Weights turned into float64 at a time."""
 
@@ -47,8 +48,7 @@ class Bootstrap:
     Args:
         n_questions: number of questions Q.
         subjects, contexts: of each question.
-        resamples: number of resamples R, drawn when the first statistic needs them and shared by all.
-        seed: the same seed and questions give the same intervals.
+        seed: of the resamples; the same seed and questions give the same intervals.
         across_subjects: whether intervals are for other subjects of the kind, and so wider, instead of for further
             questions of these.
         unsure: (Q,) questions on which the model is known not to settle on an option. Where enough of them
@@ -62,33 +62,25 @@ class Bootstrap:
         subjects: Sequence[str] | None = None,
         *,
         contexts: Sequence[str] | None = None,
-        resamples: int = RESAMPLES,
         seed: int = 0,
-        confidence: float = CONFIDENCE,
         across_subjects: bool = False,
         unsure: Bools | None = None,
         part: bool = False,
         sets: Sequence[int] | None = None,
     ) -> None:
-        self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
+        self.n_questions, self.seed = n_questions, seed
         self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
         self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part, sets=sets)
         drawn = subjects if across_subjects else None
         self._unstratified = Sampling(n_questions, drawn, contexts, across_subjects, part=part)
 
     @classmethod
-    def of(
-        cls,
-        scores: OrderScores,
-        *,
-        resamples: int = RESAMPLES,
-        seed: int = 0,
-        confidence: float = CONFIDENCE,
-        across_subjects: bool = False,
-    ) -> Bootstrap:
+    def of(cls, scores: OrderScores, *, across_subjects: bool = False) -> Bootstrap:
         """Over the questions of a set of scores."""
-        return cls(len(scores), scores.subjects, contexts=scores.contexts, resamples=resamples, seed=seed,
-                   confidence=confidence, across_subjects=across_subjects, unsure=spread_answers(scores))  # fmt: skip
+        unsure = spread_answers(scores)
+        return cls(
+            len(scores), scores.subjects, contexts=scores.contexts, across_subjects=across_subjects, unsure=unsure
+        )
 
     def mean(
         self,
@@ -99,7 +91,7 @@ class Bootstrap:
         swings: bool = False,
         room: Room = "bounds",
         note: str = "",
-        confidence: float | None = None,
+        confidence: float = CONFIDENCE,
     ) -> Estimate:
         """Mean over the questions with a value (``nan``: has none), with its interval; see :meth:`ratio`.
 
@@ -131,7 +123,7 @@ class Bootstrap:
         swings: bool = False,
         room: Room = "bounds",
         note: str = "",
-        confidence: float | None = None,
+        confidence: float = CONFIDENCE,
     ) -> Estimate:
         """Sum of numerators over sum of denominators, (Q,) each, over the questions with a denominator above 0.
 
@@ -142,7 +134,6 @@ class Bootstrap:
         Args:
             share, bounds, swings, room, note: see :meth:`mean`, of a question's ratio.
         """
-        confidence = confidence or self.confidence
         counted = denominators > 0
         n = int(counted.sum())
         if n == 0:
@@ -163,7 +154,7 @@ class Bootstrap:
             return Estimate.bare(value, n, "one question: no interval", confidence)
         residuals = (numerators - value * denominators) / total
         least = (_ALIKE * min(width, max(1.0, abs(value)))) ** 2 / n
-        spread = self._spread(residuals, counted, least, yes_or_no, confidence, bounded=math.isfinite(width))
+        spread = self._spread(residuals, denominators, least, yes_or_no, confidence, bounded=math.isfinite(width))
         if math.isinf(width):
             if spread is None:
                 return Estimate.bare(value, n, "the same for every question: no interval", confidence)
@@ -216,12 +207,13 @@ class Bootstrap:
         counted, certain = ~np.isnan(values), known[~np.isnan(known)]
         n, floor, width = int(counted.sum()), bounds[0], bounds[1] - bounds[0]
         if not n:
-            return Estimate.undefined("no question was shown in all orders", confidence=self.confidence)
+            return Estimate.undefined("no question was shown in all orders")
         value = min(bounds[1], max(floor, float(values[counted].mean())))
         if reason := self._too_few(counted):
-            return Estimate.bare(value, n, reason, self.confidence)
+            return Estimate.bare(value, n, reason)
         residuals, least = np.where(counted, values - value, 0.0) / n, (_ALIKE * width) ** 2 / n
-        spread = self._spread(residuals, counted, least, bool(np.isin(certain, bounds).all()), self.confidence)
+        yes_or_no = bool(np.isin(certain, bounds).all())
+        spread = self._spread(residuals, counted.astype(np.float64), least, yes_or_no, CONFIDENCE)
         low, high, unseen = value, value, len(certain)
         if spread:
             at = (value - floor) / width
@@ -230,9 +222,9 @@ class Bootstrap:
             low, high, unseen = max(floor + width * low, value - most), min(floor + width * high, value + most), n
         off = np.minimum(values[counted] - floor, bounds[1] - values[counted])
         if spread is None or self._rare_may_be_missing("bounds, unsure", counted, off, width):
-            low, high = with_unseen((low, value, high), bounds, unseen, self.confidence, alike=spread is None)
+            low, high = with_unseen((low, value, high), bounds, unseen, CONFIDENCE, alike=spread is None)
         method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
-        return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
+        return Estimate(value, min(value, low), max(value, high), n, method)
 
     def _rare_may_be_missing(
         self, room: Room, counted: Bools, off: Floats, width: float, difference: bool = False
@@ -247,9 +239,11 @@ class Bootstrap:
         return bool({"bounds": near, "bounds, unsure": near and sure, "unsure": sure}[room])
 
     def _spread(
-        self, residuals: Floats, counted: Bools, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
+        self, residuals: Floats, weights: Floats, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
     ) -> _Spread | None:
         """The variance of a mean, within subjects or without them; None below ``least``, where all count as alike."""
+        counted = weights > 0
+        residuals, most = self.sampling.jackknifed(residuals, weights), self.sampling.effective_units(weights, counted)
         # Many subjects of a few questions can agree but for one question, which says next to nothing about the
         # variance, and has few degrees of freedom. Proportional strata add no variance, so that without them is a
         # bound, and the narrower interval counts.
@@ -258,18 +252,18 @@ class Bootstrap:
             variance = float(sampling.variance(residuals, counted))
             if variance > least:
                 plain = yes_or_no and sampling.simple(counted)
-                degrees = math.inf if plain else sampling.degrees(residuals, counted, bounded=bounded)
+                degrees = math.inf if plain else min(most, sampling.degrees(residuals, counted, bounded=bounded))
                 spreads.append(_Spread(variance, _quantile(confidence, degrees)))
         return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)
 
     @cached_property
     def _draws(self) -> NDArray[np.integer[Any]]:
-        return self.sampling.draws(self.resamples, self.seed)
+        return self.sampling.draws(RESAMPLES, self.seed)
 
     def totals(self, features: Floats) -> Floats:
         """Column totals of ``features`` (Q, F) in every resample: (R, F)."""
         step = max(1, _CHUNK // max(1, self.n_questions))
-        rows = (self.sampling.weights(self._draws[r : r + step]) for r in range(0, self.resamples, step))
+        rows = (self.sampling.weights(self._draws[r : r + step]) for r in range(0, RESAMPLES, step))
         return np.concatenate([weights @ features for weights in rows])
 
     def statistic(
@@ -295,38 +289,38 @@ class Bootstrap:
             No interval where resamples do not differ, or where fewer than eight units are drawn.
         """
         if n == 0:
-            return Estimate.undefined("no question has a value", confidence=self.confidence)
+            return Estimate.undefined("no question has a value")
         values = np.atleast_1d(function(features.sum(axis=0, keepdims=True))[0])
         value = float(values.max())
         if math.isnan(value):
-            return Estimate.undefined("undefined for these answers", n, self.confidence)
+            return Estimate.undefined("undefined for these answers", n)
         counted = np.asarray(features.any(axis=1))
         if self.sampling.units(counted) < _LEAST_RESAMPLED:
             reason = f"fewer than {_LEAST_RESAMPLED} {self.sampling.drawn}: no interval"
-            return Estimate.bare(value, n, reason, self.confidence)
+            return Estimate.bare(value, n, reason)
         totals = self.totals(features)
         if unseen is not None:
-            weights = np.random.default_rng(self.seed).gamma(_UNSEEN / len(unseen), size=(self.resamples, len(unseen)))
+            weights = np.random.default_rng(self.seed).gamma(_UNSEEN / len(unseen), size=(RESAMPLES, len(unseen)))
             totals += weights @ unseen * (counted.sum() / self.sampling.units(counted))
-        samples = function(totals).reshape(self.resamples, -1)
+        samples = function(totals).reshape(RESAMPLES, -1)
         samples = samples[np.isfinite(samples).all(axis=1)]
-        if len(samples) < self.resamples / 2 or np.ptp(samples, axis=0).max() <= 1e-12 * max(1.0, abs(value)):
-            return Estimate.bare(value, n, "too few different questions for an interval", self.confidence)
+        if len(samples) < RESAMPLES / 2 or np.ptp(samples, axis=0).max() <= 1e-12 * max(1.0, abs(value)):
+            return Estimate.bare(value, n, "too few different questions for an interval")
         method = f"bootstrap {self.sampling.words}"
-        quantile = self.sampling.bootstrap_quantile(self.confidence, counted)
+        quantile = self.sampling.bootstrap_quantile(CONFIDENCE, counted)
         if len(values) == 1:
             tail = NormalDist().cdf(-quantile)
             below, above = np.quantile(samples, (tail, 1 - tail)).tolist()
         else:
             errors, method = samples.std(axis=0, ddof=1), f"{method}, bounds that hold for all"
             off = np.divide(samples - values, errors, out=np.zeros_like(samples), where=errors > 0).max(axis=1)
-            together = float(np.quantile(off, 0.5 + self.confidence / 2)) / normal_quantile(self.confidence)
+            together = float(np.quantile(off, 0.5 + CONFIDENCE / 2)) / normal_quantile(CONFIDENCE)
             below = float((values - max(1.0, together) * quantile * errors).max())
             above = float((values + quantile * errors).max())
         below, above = min(value, max(low, below)), max(value, min(high, above))
         if below == above:
-            return Estimate.bare(value, n, "at the edge of its range: no interval", self.confidence)
-        return Estimate(value, below, above, n, method, self.confidence)
+            return Estimate.bare(value, n, "at the edge of its range: no interval")
+        return Estimate(value, below, above, n, method)
 
 
 _LEAST_RESAMPLED = 8

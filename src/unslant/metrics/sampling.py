@@ -102,6 +102,18 @@ class Sampling:
         totals = np.bincount(unit, weights[mask])
         return float(totals.sum() ** 2 / (totals**2).sum())
 
+    def jackknifed(self, residuals: Floats, weights: Floats) -> Floats:
+        """Terms of a ratio (Q,), larger by how far their unit has pulled it towards itself (Bell and McCaffrey 2002).
+
+        A passage with 80 % of the questions is near the mean that it makes: a fifth as far off as from the others. As
+        in a jackknife, it counts as far as from these; units of the same size keep their terms.
+        """
+        if not self.clustered:
+            return residuals
+        totals = np.bincount(self.unit, weights)
+        rest = 1 - totals / totals.sum()
+        return residuals * ((1 - 1 / np.count_nonzero(totals)) / np.where(rest > 0, rest, 1.0))[self.unit]
+
     def variance(self, residuals: Floats, mask: Bools | None = None) -> Floats:
         """Variance of a total from its terms, (Q,) or (Q, F) in, () or (F,) out; ``nan`` where it cannot be known.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from unslant.arrays import Floats, Ints
 from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import at_slot, ordinal
 from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch, Kind, Place, Places, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
@@ -325,7 +325,7 @@ class _Sentence:
         last = at_slot(self.search.excess, self.scores.n_options - 1)
         places = np.column_stack([self.search.excess, last])
         places[np.isnan(self.unsure)] = np.nan
-        strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
+        strict = 1 - (1 - CONFIDENCE) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
 

@@ -11,7 +11,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
-from unslant.metrics.bootstrap import RESAMPLES, spread_answers
+from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
 from unslant.metrics.permutation import order_accuracy
 from unslant.metrics.read_scores import order_scores
@@ -159,10 +159,10 @@ class MethodMeasures:
         return float(chances.mean()) if len(chances) else math.nan
 
 
-def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool = False) -> MethodMeasures:
+def measured(scores: OrderScores, *, invariant: bool = False) -> MethodMeasures:
     """The compared measures; ``invariant``: whether the method claims that listings do not matter."""
     values = measure(scores)
-    bootstrap = Bootstrap.of(scores, resamples=resamples)
+    bootstrap = Bootstrap.of(scores)
     bias = label_bias(given_slots(scores))
     estimates = {
         "pbm": bootstrap.mean(values["pbm"], bounds=bounds_of("pbm"), room="bounds, unsure"),

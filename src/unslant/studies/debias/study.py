@@ -354,6 +354,6 @@ class _Run:
         for draw in range(PRIDE_DRAWS):
             debiaser = replace(method, seed=method.seed + draw).fitted(asker, self.test[target])
             scores = self._listed(debiaser, target).scores()
-            rows.append({name: e.value for name, e in measured(scores, resamples=2).estimates.items()})
+            rows.append({name: e.value for name, e in measured(scores).estimates.items()})
         values = {name: [row[name] for row in rows] for name in MEASURES}
         return {name: (float(np.mean(v)), float(np.std(v, ddof=1))) for name, v in values.items()}
