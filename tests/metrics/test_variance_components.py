@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.planted import Planted, at, planted_scores
 from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, minimum_detectable_difference, read_scores
 from unslant.metrics.decision_study import between_questions, half_width
@@ -123,6 +124,29 @@ def test_intervals_of_components_hold_the_planted_one(kept: float) -> None:
         ]
         assert len(held) > 190
         assert np.mean(held) >= 0.93 - 0.03, name
+
+
+@pytest.mark.parametrize(("pull", "part"), [(6.0, "question"), (0.4, "label"), (6.0, "label")])
+def test_components_of_answers_that_are_nearly_certain_are_held(pull: float, part: str) -> None:
+    """Of a model that knows half and takes A otherwise, no question moves the first: 0.84 were held. Of a label, as of
+    questions, samples with too little of an effect show too little error: 0.86 to 0.91."""
+    model, held = Planted(label=at(0, pull)), []
+    pool = planted_scores(model, 4000, seed=1)
+    truth = variances(components_of(pool, Bootstrap.of(pool)))[part]
+    for seed in range(60):
+        scores = planted_scores(model, 40, seed=100 + seed)
+        one = components_of(scores, Bootstrap.of(scores)).components[part]["variance"]
+        held.append(one.low <= truth <= one.high)
+    assert np.mean(held) >= 0.94
+
+
+def test_of_answers_that_are_half_right_the_variance_has_an_interval() -> None:
+    """It can hardly be larger than it is, and all questions are equally far from the mean."""
+    right = np.repeat([0.0, 1.0], 20)
+    zeros = np.zeros(40, np.int64)
+    pages = Pages(right, np.arange(40), zeros, {}, zeros, np.ones(40, bool))
+    between = variance_components(pages, Bootstrap(40)).between
+    assert 0.2 < between.low < 0.25 < between.high < 0.3
 
 
 def test_the_interval_of_a_variance_that_can_hardly_grow() -> None:

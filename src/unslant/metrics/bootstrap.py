@@ -40,6 +40,7 @@ the model does when unsure); or where fewer than five are unsure, wherever the v
 a label: a known question gives each label 1/n)."""
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
+SAME = "the same for every question: no interval"
 
 
 class Bootstrap:
@@ -157,7 +158,7 @@ class Bootstrap:
         spread = self._spread(residuals, denominators, least, yes_or_no, confidence, bounded=math.isfinite(width))
         if math.isinf(width):
             if spread is None:
-                return Estimate.bare(value, n, "the same for every question: no interval", confidence)
+                return Estimate.bare(value, n, SAME, confidence)
             half = spread.quantile * math.sqrt(spread.variance)
             return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence)
         size, z = self.sampling.effective_units(denominators, counted), normal_quantile(confidence)

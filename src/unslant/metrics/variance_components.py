@@ -21,11 +21,12 @@ import numpy as np
 
 from unslant.arrays import Floats, Ints, Jsonable
 from unslant.metrics.accuracy import expected_accuracy
-from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
+from unslant.metrics.bootstrap import SAME, UNBOUNDED, Bootstrap
 from unslant.metrics.decision_study import ORDER, PAGE, PLACE, QUESTION, REPEAT, between_questions
 from unslant.metrics.estimate import Estimate, normal_quantile
 from unslant.metrics.pages import Pages, Repeat, codes, pages_of
 from unslant.metrics.registry import Numbers, metric
+from unslant.metrics.sampling import by_unit
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import whole_part
 
@@ -89,7 +90,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
 
     which is solved for the variances. Estimates are unbiased, so that one near 0 may come out below; it counts as 0.
     Intervals are Student's, from the influence of each question on the estimate (the infinitesimal jackknife); the
-    upper ends of variances of questions and their interactions are those of the logarithm.
+    upper ends are those of the logarithm.
 
     Args:
         pages: the answers, of Q questions.
@@ -110,7 +111,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
         random = _random(pages.right - fixed.values, question, terms, n)
     names = sorted({*fixed.levels, *random}, key=[*NAMES, *fixed.levels, *random].index)
     estimates = {
-        name: _estimate(*random[name], bootstrap, skewed=True) if name in random else fixed.estimate(name, bootstrap)
+        name: _estimate(*random[name], bootstrap) if name in random else fixed.estimate(name, bootstrap)
         for name in names
     }
     variances = {name: estimate.value for name, estimate in estimates.items()}
@@ -135,12 +136,9 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
 
 def _of_means(means: Floats, bootstrap: Bootstrap) -> tuple[float, Estimate, float]:
     """Mean, variance between questions, and design effect of (Q,) means over orders."""
-    n, mean, between = len(means), float(means.mean()), float(means.var(ddof=1))
+    mean, between = float(means.mean()), float(means.var(ddof=1))
     effect = bootstrap.sampling.design_effect(means)
-    # of answers that are half right the influences vanish; the second term of the variance's variance is left
-    size = n / max(1.0, effect) if bootstrap.sampling.clustered else n
-    error = between * math.sqrt(2 / size / max(1.0, size - 1))
-    return mean, _estimate(between, (means - mean) ** 2 - between, bootstrap, error, skewed=True), effect
+    return mean, _estimate(between, (means - mean) ** 2 - between, bootstrap), effect
 
 
 def _shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -148,22 +146,22 @@ def _shares(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: part / total if total > 0 else math.nan for name, part in parts.items()}
 
 
-def _estimate(
-    value: float, influence: Floats, bootstrap: Bootstrap, error: float = 0.0, *, skewed: bool = False
-) -> Estimate:
+def _estimate(value: float, influence: Floats, bootstrap: Bootstrap, error: float | None = None) -> Estimate:
     """A variance, cut at 0, from the (Q,) influence of each question, and a standard error that no question causes."""
-    mean = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED)
-    if mean.low != mean.low or mean.high <= 0:
+    mean, size = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED), bootstrap.sampling.units()
+    if error is None:
+        # of answers that are half right the influences vanish; the second term of the variance's variance is left
+        error = abs(value) * math.sqrt(2 / size / max(1.0, size - 1))
+    half = normal_quantile(mean.confidence) * error
+    if mean.low == mean.low:
+        half = math.hypot(mean.high - value, half)
+    if value + half <= 0 or not half or (mean.low != mean.low and mean.note != SAME):
         return Estimate.bare(max(0.0, value), mean.n, mean.note or "estimated below 0: no interval")
-    half = math.hypot(mean.high - value, normal_quantile(mean.confidence) * error)
-    above = half
-    if skewed and half > 0:
-        # Samples that underestimate a variance underestimate its error too, and Student's interval lies too low (it
-        # covers 0.84 with 15 questions): the upper end is that of the logarithm. Log 0 has no error, so a half-width
-        # larger than the variance grows as one that is as large.
-        ratio = half / max(abs(value), half)
-        above *= math.expm1(ratio) / ratio
-    low, high = max(0.0, value - half), max(0.0, value + above)
+    # Samples that underestimate a variance underestimate its error too, and Student's interval lies too low (it covers
+    # 0.84 with 15 questions): the upper end is that of the logarithm. Log 0 has no error, so a half-width larger than
+    # the variance grows as one that is as large.
+    ratio = half / max(abs(value), half)
+    low, high = max(0.0, value - half), max(0.0, value + half * math.expm1(ratio) / ratio)
     return Estimate(max(0.0, value), low, high, mean.n, mean.method, mean.confidence)
 
 
@@ -194,7 +192,8 @@ class _Fixed:
             changes = self.influence[:, columns]
             changes = changes - changes.mean(axis=1, keepdims=True)
             # sampling questions makes the effects of even a fair model differ: that part is subtracted
-            covariance = changes.T @ changes / n / (n - 1)
+            totals = by_unit(changes, bootstrap.sampling.unit)
+            covariance = totals.T @ totals / n**2 * len(totals) / (len(totals) - 1)
             value += each * float((effects**2).sum() - np.trace(covariance))
             noise += 2 * each**2 * float((covariance**2).sum())
             influence += 2 * each * changes @ effects
