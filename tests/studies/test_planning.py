@@ -15,6 +15,7 @@ from tests.conftest import SHARED_DATA
 from tests.fakes import RuleModel
 from unslant.errors import InputError
 from unslant.metrics import Estimate
+from unslant.metrics.decision_study import half_width
 from unslant.questions import Question
 from unslant.studies.plan import PlanSettings
 from unslant.studies.plan.planning import Pilot, PlanResult
@@ -245,6 +246,22 @@ def test_a_pilot_without_a_wrong_answer_is_not_certain() -> None:
     assert alike.accuracy == pytest.approx(21 / 22)
     assert alike.between.value == pytest.approx(1 / 22)
     assert 300 < PlanResult.of(alike, PlanSettings(half_width=0.02)).best.questions < 600
+
+
+@pytest.mark.parametrize("questions", [10, 30, 100])
+def test_a_pilot_whose_questions_are_all_alike_says_that_far_fewer_may_do(questions: int) -> None:
+    """Of a model that always takes A: ten questions asked for 530 where 93 are enough, and no range was printed."""
+    alike = Pilot("m on q", questions, 0.25, Estimate.bare(0.0, questions, "alike"), {}, 4.0, 4.0, 1.0, {4: 1.0})
+    plan = PlanResult.of(alike.with_two_more(), PlanSettings(half_width=0.02))
+    enough = next(n for n in range(2, 500) if half_width(n, 0.25, 0.0) <= 0.02)
+    assert plan.best.least <= enough
+    # as many others as the pilot misses in 5 % of the draws, all right
+    missed = 1 - 0.05 ** (1 / questions)
+    others = next(
+        n for n in range(2, 5000) if half_width(n, 0.25 + missed * 0.75, missed * (1 - missed) * 0.5625) <= 0.02
+    )
+    assert plan.best.most >= 0.9 * others
+    assert f"Between {plan.best.least} and " in plan.page().lines[0]
 
 
 def test_what_it_costs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from unslant.experiment.result import StudyResult, listed_files, logs_in
 from unslant.flags import check_unused, path_in, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, half_width
+from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import detectable_difference
 from unslant.metrics.order_curve import balanced_names
 from unslant.presentations import given_order, orders_for, parse_labels, present
@@ -117,7 +119,7 @@ class Pilot(Jsonable):
             {int(options): number / total for options, number in counts["by_options"].items()},
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
-            published=_with_two_more(published, scored["n"]) if published in (0, 1) else published,
+            published=(scored["n"] * published + 1) / (scored["n"] + 2) if published in (0, 1) else published,
         )
         if pilot.between.value == 0:
             pilot = pilot.with_two_more()
@@ -143,9 +145,12 @@ class Pilot(Jsonable):
 
     def with_two_more(self) -> Pilot:
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
-        n, mean = self.questions + 2, _with_two_more(self.accuracy, self.questions)
+        n, mean = self.questions + 2, (self.questions * self.accuracy + 1) / (self.questions + 2)
         squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
-        return replace(self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined"))
+        # All others may be alike too, or as many as a pilot misses in 5 % of the draws may have the farthest score.
+        value, missed = squares / (n - 1), 1 - (1 - CONFIDENCE) ** (1 / self.questions)
+        most = max(value, missed * (1 - missed) * max(self.accuracy, 1 - self.accuracy) ** 2)
+        return replace(self, accuracy=mean, between=Estimate(value, 0.0, most, n, "two questions were imagined"))
 
     @property
     def options(self) -> int:
@@ -171,10 +176,6 @@ class Pilot(Jsonable):
     def effect(self, variance: float) -> float:
         """The design effect of values with this variance: what questions of a passage share is part of ``between``."""
         return 1 + (self.design_effect - 1) * min(1.0, self.between.value / variance) if variance else 1.0
-
-
-def _with_two_more(mean: float, n: int) -> float:
-    return (n * mean + 1) / (n + 2)
 
 
 @dataclass(frozen=True)
@@ -333,15 +334,12 @@ def _needed(goal: PlanSettings, score: float, variance: float, effect: float) ->
             goal.difference is None or detectable_difference(*about, correlation=goal.correlation) <= goal.difference
         )
 
-    low, high = 1, 2
+    high = 2
     while not enough(high):
         if high >= MOST_QUESTIONS:
             raise InputError(f"more than {MOST_QUESTIONS:,} questions would be needed: ask for less precision")
-        low, high = high, min(2 * high, MOST_QUESTIONS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        high = min(2 * high, MOST_QUESTIONS)
+    return bisect_left(range(high + 1), True, lo=high // 2 + 1, key=enough)
 
 
 def plan(
