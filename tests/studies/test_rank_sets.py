@@ -70,3 +70,15 @@ def test_few_common_questions_among_many_do_not_undo_the_correction(common: int,
     pool = QuestionPool(["a", "b", "c"], {"score": scores}, "score")
     assert 0.95 < pool.level("score", 0.95) <= 1 - 0.05 / 3
     assert len(compared(pool, "score")) == 3
+
+
+@pytest.mark.parametrize("small", [5, 10])
+def test_a_small_set_that_counts_as_much_as_a_large_one_decides_the_interval(small: int) -> None:
+    """Its few questions are most of the variance: differences of equal models were held in 0.90 to 0.91."""
+    rng, sets, held = np.random.default_rng(small), np.repeat([0, 1], [400, small]), []
+    for _ in range(200):
+        scores = np.where(rng.random((len(sets), 2)) < 0.5, 1.0, 0.25)
+        pool = QuestionPool(["a", "b"], {"score": scores}, "score", sets.tolist())
+        difference = pool.mean(scores[:, 0] - scores[:, 1], (-1.0, 1.0))
+        held.append(difference.low <= 0 <= difference.high)
+    assert np.mean(held) >= 0.935

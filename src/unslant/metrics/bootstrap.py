@@ -243,8 +243,10 @@ class Bootstrap:
         self, residuals: Floats, weights: Floats, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
     ) -> _Spread | None:
         """The variance of a mean, within subjects or without them; None below ``least``, where all count as alike."""
-        counted = weights > 0
-        residuals, most = self.sampling.jackknifed(residuals, weights), self.sampling.effective_units(weights, counted)
+        counted, residuals = weights > 0, self.sampling.jackknifed(residuals, weights)
+        # If ten questions weigh as much as 400 others, the variance is nearly that of the ten (Satterthwaite 1946).
+        # Passages that differ little are not as uneven as their sizes.
+        most = self.sampling.effective_units(weights if self.sampling.clustered else weights**2, counted)
         # Many subjects of a few questions can agree but for one question, which says next to nothing about the
         # variance, and has few degrees of freedom. Proportional strata add no variance, so that without them is a
         # bound, and the narrower interval counts.
