@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,14 @@ from tests.chatting import RuleChat
 from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, judged
 from unslant.errors import InputError
+from unslant.metrics.sampling import Sampling
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses, Run
 from unslant.studies import compare
 from unslant.studies.judge.measures import MAPPED, PRIOR, abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
+from unslant.studies.judge.strengths import fitted
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts
 
@@ -364,3 +367,36 @@ def test_a_margin_of_nearly_1_is_not_1() -> None:
     assert result.abstention is not None
     assert result.abstention.margin == pytest.approx(0.9988)
     assert "a margin of 0.999 or more" in result.summary(details=True)
+
+
+def test_one_long_question_does_not_make_every_verdict_as_wide() -> None:
+    table = judged(HABITS["place"], 1, 120)
+    first, *others = table.questions
+    long = Responses(table.table, table.run, (replace(first, stem="long " * 100_000), *others))
+    v = Verdicts.of(long)
+    tracemalloc.start()
+    fit = fitted(v, v.systems)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    before = fitted(Verdicts.of(table), v.systems)
+    assert fit
+    assert before
+    np.testing.assert_allclose(fit.coefficients, before.coefficients)
+    assert peak < 20_000_000  # 240 verdicts of 500,000 characters are 480 MB
+
+
+def test_abstention_counts_questions_once_and_not_at_every_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    firsts = [(0.9 - k / 1000, 0.1 + k / 2000) for k in range(300)]
+    pages = [(pair(f"q{k}", stem=f"{k // 2}?"), one) for k, one in enumerate(firsts)]
+    groups: list[int] = []
+    group = Sampling._group
+
+    def counted(sampling: Sampling, mask: Any) -> Any:
+        groups.append(int(mask.sum()))
+        return group(sampling, mask)
+
+    monkeypatch.setattr(Sampling, "_group", counted)
+    result = abstention(Verdicts.of(scored(pages)), 0.1)
+    assert result
+    assert result.kept.value == 1.0
+    assert len(groups) < 10

@@ -72,12 +72,12 @@ class Sampling:
             subjects, contexts = None if sets is None else [str(s) for s in sets], subjects
         self.unit = np.arange(n_questions)
         if contexts is not None and (len(set(contexts)) > 1 or ((across_subjects or part) and any(contexts))):
-            self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
+            self.unit = codes_of([context or f"\0{q}" for q, context in enumerate(contexts)])
         self.clustered = bool(n_questions and self.unit.max() + 1 < n_questions)
         self.drawn = "contexts" if self.clustered else "questions"
         if across_subjects and (contexts is None or any(contexts)):
             self.drawn = "subjects"
-        self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
+        self._stratum = np.zeros(n_questions, np.intp) if subjects is None else codes_of(subjects)
         self._whole = self._group(np.ones(n_questions, bool))
         self._groupings: dict[bytes, _Grouping] = {}
         self.stratified = len(self._whole.sizes) > 1
@@ -277,7 +277,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _codes(names: Sequence[str]) -> Codes:
+def codes_of(names: Sequence[str]) -> Codes:
+    """The place of each name among all names, sorted."""
     # numpy would give every name the width of the longest, and one passage can have a million characters
     code = {name: place for place, name in enumerate(sorted(set(names)))}
     return np.array([code[name] for name in names], np.intp)

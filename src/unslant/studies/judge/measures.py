@@ -317,17 +317,23 @@ def abstention(v: Verdicts, error: float) -> Abstention | None:
     margins = np.where(pairs, np.round(ordered[:, -1] - np.maximum(ordered[:, -2], 0), 9), 0.0)
     wrong = ~agrees(best(credit), v.right, v.exists)
     lowest: float | None = None
-    for margin in np.unique(margins[margins > 0])[::-1]:
-        covered = margins >= margin
-        size = v.bootstrap.sampling.units(covered)
+    # Counted up from the highest margin: with continuous scores every pair has its own, and a pass over all pairs for
+    # each margin would take quadratic time.
+    used, unit = margins > 0, v.bootstrap.sampling.unit
+    levels, level = np.unique(-margins[used], return_inverse=True)
+    first = np.full(len(v), len(levels))
+    np.minimum.at(first, unit[used], level)
+    sizes = np.bincount(first, minlength=len(levels))[: len(levels)].cumsum()
+    shares = np.bincount(level, wrong[used]).cumsum() / np.bincount(level).cumsum()
+    for margin, size, share in zip(-levels, sizes.tolist(), shares.tolist(), strict=True):
         if clopper_pearson(0.0, size, _ONE_SIDED)[1] > error:
             continue
-        if clopper_pearson(float(wrong[covered].mean()), size, _ONE_SIDED)[1] > error:
+        if clopper_pearson(share, size, _ONE_SIDED)[1] > error:
             break
         lowest = float(margin)
     if lowest is None:
         note = "no margin is shown to keep the error that low"
         return Abstention(error, None, Estimate.bare(0.0, int(pairs.sum()), note), Estimate.undefined(note))
     covered = pairs & (margins >= lowest)
-    share, errors = np.where(pairs, covered, np.nan), np.where(covered, wrong, np.nan)
-    return Abstention(error, lowest, v.bootstrap.mean(share), v.bootstrap.mean(errors))
+    kept, errors = np.where(pairs, covered, np.nan), np.where(covered, wrong, np.nan)
+    return Abstention(error, lowest, v.bootstrap.mean(kept), v.bootstrap.mean(errors))

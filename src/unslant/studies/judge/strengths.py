@@ -29,7 +29,7 @@ from unslant.experiment.comparison import ranks_of
 from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.estimate import CONFIDENCE
-from unslant.metrics.sampling import LEAST_UNITS
+from unslant.metrics.sampling import LEAST_UNITS, codes_of
 from unslant.studies.judge.verdicts import Verdicts
 
 PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "(ties)", "(ties, swapped)"
@@ -113,7 +113,7 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     if habits:
         columns |= {PLACE: v.placed[rows].astype(float), LENGTH: np.nan_to_num(apart(v.doublings))}
     names = [name for name, column in columns.items() if name in systems or column.any()]
-    clusters = np.unique(np.array(v.stems)[pair], return_inverse=True)[1]
+    clusters = np.unique(codes_of(v.stems)[pair], return_inverse=True)[1]
     n = int(clusters.max()) + 1
     score = v.credit[rows, first]
     # Ties say nothing about strengths, place or length: a judge that only ties would seem to have none for certain.
