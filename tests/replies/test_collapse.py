@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from unslant.replies import option_texts
 from unslant.replies.collapse import Collapser
 from unslant.replies.grammar import ANY, kind_of, option_of
+from unslant.replies.option_texts import Token, tokens
 from unslant.replies.reading import masked
 
 CITIES = ("Lisbon", "Paris", "Los Angeles", "Angeles")
@@ -71,3 +73,18 @@ def test_what_is_not_asserted_is_masked(subtests: pytest.Subtests) -> None:
     ):
         with subtests.test(text=text, collapsed=collapsed):
             assert shown(masked(Collapser("ABCD", CITIES).collapse(text))) == collapsed
+
+
+def test_an_option_is_read_once_however_many_pages_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(text: str) -> list[Token]:
+        read.append(text)
+        return tokens(text)
+
+    monkeypatch.setattr(option_texts, "tokens", counted)
+    options = ("an unheard-of town", "another such town", "no such town", "one more of them")
+    for first in range(4):
+        order = options[first:] + options[:first]
+        assert Collapser("ABCD", order).options.texts == order
+    assert sorted(read) == sorted(options)

@@ -12,6 +12,7 @@ from unslant.replies.grammar import pattern, words
 COMMON = frozenset(words("common"))
 """Words that do not point to an option outside an answer."""
 _SKIPPED = frozenset(words("skipped"))
+_ARTICLES = frozenset(words("article_word"))
 _LONGEST = 100
 """Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
@@ -62,11 +63,7 @@ def tokens(text: str) -> list[Token]:
         else:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.
-        article = (
-            exact in words("article_word")
-            and (match.group() != "A" or not sequence)
-            and not _LETTERS.match(text, start)
-        )
+        article = exact in _ARTICLES and (match.group() != "A" or not sequence) and not _LETTERS.match(text, start)
         stop = sequence and re.search(r"[.:;)\n]", text[sequence[-1].end : start])
         sequence.append(Token(start, end, exact, stem, article, bool(stop)))
     return sequence
@@ -102,16 +99,34 @@ def end_of(text: str, end: int) -> int:
     return closing.end() if closing else end
 
 
+class _Option(NamedTuple):
+    """The text of an option, as it is searched for."""
+
+    tokens: list[Token]
+    telling: bool
+    stems: list[str]
+    joined: str
+    telling_stems: frozenset[str]
+
+    @staticmethod
+    @lru_cache(maxsize=1 << 13)  # every page of a question has the same options
+    def of(text: str) -> _Option:
+        sequence = tokens(text)
+        telling_stems = frozenset(token.stem for token in sequence if is_telling([token]))
+        return _Option(sequence, is_telling(sequence), _stems(sequence), _line(sequence), telling_stems)
+
+
 class OptionTexts:
     """The texts of one presentation's options, for search."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
-        self.tokens = [tokens(text) for text in texts]
-        self.telling = [is_telling(sequence) for sequence in self.tokens]
-        self._stems = [_stems(sequence) for sequence in self.tokens]
-        self._joined = [_line(sequence) for sequence in self.tokens]
-        self._telling_stems = [{token.stem for token in sequence if is_telling([token])} for sequence in self.tokens]
+        each = [_Option.of(text) for text in texts]
+        self.tokens = [one.tokens for one in each]
+        self.telling = [one.telling for one in each]
+        self._stems = [one.stems for one in each]
+        self._joined = [one.joined for one in each]
+        self._telling_stems = [one.telling_stems for one in each]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
@@ -216,7 +231,7 @@ class OptionTexts:
         """The only option with words of its own in ``text``, if ``text`` has all or several of these, and its signs."""
         said = {token.stem for token in tokens(text)}
         words = self._telling_stems
-        shared = set.intersection(*words) if words else set()
+        shared = frozenset.intersection(*words) if words else frozenset()
         owners = [option for option, stems in enumerate(words) if (stems - shared) & said]
         if len(owners) != 1:
             return frozenset()

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from unslant.questions.question import JudgingQuestion
@@ -235,6 +236,7 @@ MASKS = (
 """In the order in which they are applied."""
 
 
+@lru_cache(maxsize=512)  # of short replies many collapse to the same text: "The answer is B."
 def masked(text: str) -> str:
     """A collapsed reply with every mention that is called wrong, or not asserted, turned into one that says so."""
     for mask in MASKS:

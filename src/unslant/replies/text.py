@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from unslant.replies.grammar import BEGIN_OF_LINE, normalized, pattern, words
@@ -48,6 +49,8 @@ _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄
 # Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
 _SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _SIGNS |= {first + i: str(i + 1) for first in (0x2776, 0x2780, 0x278A, 0x24F5) for i in range(10)}
+_LATEX_SIGN = re.compile(r"[\\$]|\{,\}")
+"""Without one of these, a text holds no LaTeX command."""
 _LATEX = {
     r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
@@ -171,6 +174,7 @@ def _without_courtesies(text: str) -> str:
     return bare if bare.strip() else text
 
 
+@lru_cache(maxsize=1 << 16)  # every page of a question has the same options
 def option_text(option: str) -> str:
     """An option's text, written as :func:`clean` writes replies."""
     return _tidy(_without_emphasis(plain(option)))
@@ -191,8 +195,9 @@ def plain(text: str) -> str:
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
-    for command, replacement in _LATEX.items():
-        text = re.sub(command, replacement, text)
+    if _LATEX_SIGN.search(text):
+        for command, replacement in _LATEX.items():
+            text = re.sub(command, replacement, text)
     return text
 
 
