@@ -13,6 +13,7 @@ import pytest
 import unslant
 from tests.first_screens import said
 from unslant import InputError, QuestionSet
+from unslant.questions import question
 from unslant.studies.leaderboard.ranking import QuestionPool
 
 Log = list[dict[str, Any]]
@@ -73,6 +74,14 @@ def test_questions_of_one_id_are_told_apart_though_the_first_run_has_neither() -
     renamed = [row | {"id": f"r{row['id']}"} for row in log("delta", range(20), 0.5, about="Riddle")]
     apart = unslant.leaderboard(log=[*log("alpha", range(20), 0.9, orders=1), *gamma, *renamed])
     assert {one.model: one["expected_accuracy"].n for one in apart.models if one.rank} == {"gamma": 20, "delta": 20}
+
+
+def test_a_text_that_many_models_were_asked_is_compared_in_one_form_written_once() -> None:
+    about = "Compared once"  # texts that no other test has
+    logs = [row for m in range(6) for row in log(f"m{m}", range(30), 0.5, orders=1, about=about)]
+    before = question._folded.cache_info().misses
+    assert len(unslant.leaderboard(log=logs).audits) == 6
+    assert question._folded.cache_info().misses - before <= 30
 
 
 def without_given(rows: Log) -> Log:

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
@@ -324,6 +324,7 @@ def texts_known(*sets: Mapping[str, Question | int]) -> bool:
     return all(not isinstance(one, int) and one.stem for questions in sets for one in questions.values())
 
 
+@lru_cache(maxsize=1 << 16)  # a leaderboard compares each set with others, and models were asked the same questions
 def _folded(question: Question | int) -> _Texts | int:
     if isinstance(question, int):
         return question
