@@ -337,8 +337,7 @@ def _folded(question: Question | int) -> _Texts | int:
 def _agree(a: _Texts | int, b: _Texts | int) -> bool:
     """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
     if isinstance(a, int) or isinstance(b, int):
-        sizes = (one if isinstance(one, int) else len(one.options) for one in (a, b))
-        return next(sizes) == next(sizes)
+        return len({one if isinstance(one, int) else len(one.options) for one in (a, b)}) == 1
     pairs = (a.stem, b.stem), (a.context, b.context)
     return a[1:3] == b[1:3] and all(one in other or other in one for one, other in pairs)
 

@@ -320,8 +320,7 @@ def _slope(totals: Floats) -> Floats:
     """The slope of y on x from the same totals; ``nan`` where x does not vary."""
     k, x, y, xx, _, xy = totals.T
     with np.errstate(invalid="ignore", divide="ignore"):
-        vx = xx - x * x / k
-        return np.asarray((xy - x * y / k) / np.where(vx > 1e-12 * xx, vx, np.nan))
+        return np.asarray((xy - x * y / k) / np.where((vx := xx - x * x / k) > 1e-12 * xx, vx, np.nan))
 
 
 def _assignments(n: int, seed: int) -> Ints:
