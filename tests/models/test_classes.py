@@ -190,6 +190,31 @@ def test_an_encoder_decoder_is_refused_in_words(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
+def test_a_model_that_needs_a_picture_is_refused_in_words(tmp_path: Path) -> None:
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    parts = {
+        "vision_config": small | {"image_size": 28, "patch_size": 14},
+        "qformer_config": small | {"encoder_hidden_size": 32},
+        "text_config": small
+        | {"model_type": "opt", "vocab_size": VOCABULARY, "ffn_dim": 32, "word_embed_proj_dim": 32},
+    }
+    model_of("blip-2", transformers.AutoModelForImageTextToText, **parts).save_pretrained(tmp_path)
+    tokenizer_of(reference_path("fair")).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"Blip2ForConditionalGeneration is not a causal .* that needs a picture"):
+        load_model(str(tmp_path))
+
+
+def test_positions_that_begin_after_padding_take_fewer_tokens() -> None:
+    """RoBERTa's 512 tokens have 514 positions, of which the first two are never used."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    bare = model_of("roberta", vocab_size=VOCABULARY, is_decoder=True, max_position_embeddings=66, **sizes)
+    model = TransformersModel(bare, tokenizer_of(reference_path("fair")), "roberta")
+    assert model.limit == 64
+    assert_as_alone(model, prompts_of(60))
+    (longest,) = {item.longest for item in prompts_of(60)}
+    assert longest <= 64
+
+
 def test_a_model_that_changes_with_its_padding_is_refused() -> None:
     sizes = {"num_decoder_layers": 2, "num_decoder_attention_heads": 4, "decoder_ffn_dim": 48, "init_std": 0.3}
     bare = model_of("prophetnet", vocab_size=VOCABULARY, hidden_size=32, is_decoder=True, **sizes)

@@ -72,7 +72,7 @@ class TransformersModel(ResumableModel):
         self._identifier = Identifier(model, tokenizer, self._identity)
         self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
-        self.limit = _context_limit(model.config)
+        self.limit = _context_limit(model)
         self._rotary_switch = _rotary_switch(model.config)
         self._tree_reach = _UNLIMITED  # tokens of the longest prompts that the tree serves
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
@@ -332,7 +332,10 @@ def _rotary_switch(config: Any) -> int:
     return min(switches, default=_UNLIMITED)
 
 
-def _context_limit(config: Any) -> int:
+def _context_limit(model: Any) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-    values = (getattr(config.get_text_config(), name, None) for name in names)
-    return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)
+    values = (getattr(model.config.get_text_config(), name, None) for name in names)
+    # RoBERTa and its like number positions from the one after that of padding, so 514 of them take 512 tokens.
+    paddings = [getattr(one, "padding_idx", None) for name, one in model.named_modules() if "position_emb" in name]
+    unused = max((padding + 1 for padding in paddings if padding is not None), default=0)
+    return next((value - unused for value in values if isinstance(value, int) and value > 0), _UNLIMITED)

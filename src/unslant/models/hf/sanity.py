@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -132,11 +133,12 @@ def class_for(name: str, config: Any, auto: str) -> Any:
     if not getattr(config, "is_encoder_decoder", False) or (causal and stored in ("", causal.__name__)):
         if causal is not None:
             return transformers.AutoModelForCausalLM
-        if kind in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        seeing = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(kind, None)
+        if seeing and getattr(signature(seeing.forward).parameters.get("pixel_values"), "default", None) is None:
             return transformers.AutoModelForImageTextToText
     raise ModelError(
         f"{name}: {stored or config.model_type} is not a causal language model: give one, which continues a text (an "
-        "encoder-decoder does not: it reads one text and writes another)"
+        "encoder-decoder does not: it reads one text and writes another; nor does a model that needs a picture)"
     )
 
 
