@@ -324,14 +324,14 @@ def templates(options: Options) -> Row:
 
     from jinja2 import TemplateError
 
-    from unslant.prompts.rendering import ChatEnvironment
+    from unslant.prompts.rendering import TemplateEnvironment
 
     row, rng, environment, longest = Row("hostile", "chat templates", TEMPLATES), random.Random(options.seed), None, 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for case in range(TEMPLATES):
         source, started = bomb(rng), time.thread_time()
         try:
-            environment = environment or ChatEnvironment()
+            environment = environment or TemplateEnvironment()
             written = environment.from_string(source).render(messages=[{"role": "user", "content": "Which?\nA. b"}])
             if len(written) > 10**6:
                 row.fail(f"{case}: {len(written):,} characters: {source}")

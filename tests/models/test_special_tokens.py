@@ -65,7 +65,7 @@ def test_a_question_cannot_end_its_turn(encoder):
     assert tokenizer.convert_tokens_to_ids("zzyzx") in ids
     assert encoder.ids(spelled) == ids[:-1]
     allowed = Encoder(tokenizer, special_tokens="allow")
-    written = allowed.text_of(spelled) + "A"
+    written = allowed._written(spelled)[0] + "A"
     assert encoded(allowed, spelled)[0] == tokenizer(written, add_special_tokens=False)["input_ids"]
     assert allowed.special_tokens == "allow"
 

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import TemplateError
 
 from benchmarks.reliability import Options, hostile
-from unslant.prompts.rendering import ChatEnvironment
+from unslant.prompts.rendering import TemplateEnvironment
 
 CHATS: list[list[dict[str, str]]] = [
     [{"role": "user", "content": "Which <b>?\n\nA. é €\nB. {{ x }} %s"}],
@@ -51,6 +51,7 @@ TEMPLATES = [
     "{{ undefined_name }}{{ messages[9].content is defined }}{% for x in range(3) %}{{ x }}{% break %}{% endfor %}",
     "{{ messages|groupby('role')|length }}{{ dict(a=1)|items|list }}{{ 'a'.center(7) }}",
     "{{ messages|map('tojson')|join }}",
+    "{{ '{}: {role!r:>9}{{}}'.format(messages[0].content, role=messages[0].role) }}{{ '{a}'.format_map({'a': 1}) }}",
 ]
 
 
@@ -72,7 +73,7 @@ def test_the_text_is_that_of_transformers(source: str, prompt: bool) -> None:
         messages = [dict(message) for message in chat]
         own = written(
             lambda messages=messages: (
-                ChatEnvironment().from_string(source).render(messages=messages, tools=None, documents=None, **named)
+                TemplateEnvironment().from_string(source).render(messages=messages, tools=None, documents=None, **named)
             )
         )
         assert own == theirs
@@ -91,9 +92,10 @@ def test_templates_without_an_end_are_refused(number: int, monkeypatch: pytest.M
     [
         "{% set ns = namespace() %}{% set ns._x = 1 %}", "{{ namespace(__class__=1) }}", "{{ ''.__class__.mro() }}",
         "{{ strftime_now('%99999999d') }}", "{% include 'x' %}", "{{ messages.append(1) }}",
-        "{{ raise_exception('no') }}",
+        "{{ raise_exception('no') }}", "{{ '{:{}}'.format(1, '99999999') }}",
+        "{{ '{:99999999}'.format(1) }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     ],
 )  # fmt: skip
 def test_the_sandbox_holds(source: str) -> None:
     with pytest.raises((TemplateError, TypeError)):
-        ChatEnvironment().from_string(source).render(messages=[{"role": "user", "content": "?"}])
+        TemplateEnvironment().from_string(source).render(messages=[{"role": "user", "content": "?"}])

@@ -5,16 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from jinja2 import TemplateError
+from jinja2 import StrictUndefined, TemplateError
 
-from unslant.prompts.rendering import PromptEnvironment
+from unslant.prompts.rendering import TemplateEnvironment
 
 VALUES = {
     "stem": "s" * 1000,
     "labels": ("A", "B"),
     "options": tuple(SimpleNamespace(label=label, text="x" * 1000) for label in "AB"),
 }
-ENVIRONMENT = PromptEnvironment()
+ENVIRONMENT = TemplateEnvironment(undefined=StrictUndefined)
 
 
 def test_what_does_too_much_is_refused(subtests: pytest.Subtests) -> None:

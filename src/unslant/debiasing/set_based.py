@@ -168,7 +168,7 @@ class _SetScorer(Debiaser):
             raise InputError(
                 "set-based scoring cuts the prompt in pieces, which chat templates do not allow: leave out --chat"
             )
-        pieces = self.model.encoder.text_of(prompt).splitlines(keepends=True)
+        pieces = prompt.text.splitlines(keepends=True)
         places = [i for i, piece in enumerate(pieces) if mark in piece]
         rows = pieces[places[0] : places[-1] + 1] if places else []
         if len(rows) != len(marks) or any(mark not in row for mark, row in zip(marks, rows, strict=True)):

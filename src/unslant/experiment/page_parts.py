@@ -119,6 +119,7 @@ def with_caveats(page: Page, run: Run) -> Page:
         notes.append(f"Nothing was stored or recalled: {run.apart}.")
     if run.half_precision:
         notes.append(_half_precision(run, run.half_precision))
+    notes += run.chat_template
     if special := run.special_tokens:
         reading = "read as text" if special.read_as == "text" else "read as those tokens, not as text"
         notes.append(f"Texts of special tokens occur in {count(len(special.questions), 'question')}; {reading}.")

@@ -2,29 +2,30 @@
 template comes from anywhere.
 
 Operations that repeat or multiply (loops, ``*``, ``~``, filters, methods, the output itself) are charged to a budget,
-one unit a character and :data:`_STEP` a round of a loop. Features that a prompt template does not need (macros, blocks,
-recursive loops, most of Jinja2's filters) are removed. Operations that are charged too little, such as comparing long
-texts in every round of a loop, end at :data:`_SECONDS` of processor time, which is checked every :data:`_CLOCK` units.
+one unit a character and :data:`_STEP` a round of a loop. Features that a template does not need (blocks, includes, some
+of Jinja2's filters) are removed. Operations that are charged too little, such as comparing long texts in every round of
+a loop, end at :data:`_SECONDS` of processor time, which is checked every :data:`_CLOCK` units.
 
-A chat template is a program from the model's folder. transformers runs it without a limit on time or memory; here it
-has the same budget. It may also use macros, ``break`` and ``continue``, more filters and methods, ``tojson`` as
-transformers writes it, ``raise_exception`` and ``strftime_now``. Templates are rendered to the same text
-(``tests/prompts/test_chat_templates.py``).
+A chat template is a program from the model's folder. transformers runs it without a limit on time or memory. Here it
+is rendered to the same text (``tests/prompts/test_chat_templates.py``) within bounds, so prompt templates too have
+what transformers adds: ``break`` and ``continue``, its ``tojson``, ``raise_exception`` and ``strftime_now``.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from datetime import datetime
-from functools import lru_cache, wraps
+from datetime import UTC, datetime
+from functools import wraps
+from string import Formatter
 from typing import Any, cast
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2 import Template, TemplateError, TemplateSyntaxError, Undefined, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, LoopControlExtension
 from jinja2.filters import FILTERS, make_attrgetter
@@ -44,20 +45,18 @@ _LONGEST_SOURCE = 100_000
 _DEEPEST = 100
 _MOST_BITS = 10_000
 _LARGEST_ARGUMENT = 1_000
-_FILTERS = (
-    "abs capitalize count d default dictsort e escape first float format indent int items last length list lower map "
-    "max min reject rejectattr replace reverse round select selectattr sort string sum title tojson trim truncate "
-    "unique upper wordcount"
-).split()
+_LEFT_OUT = frozenset({"filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"})
+"""Filters of Jinja2 that take time or space beyond the size of their arguments, or differ from call to call."""
 _METHODS = frozenset(
-    "capitalize casefold count endswith find get index isalnum isalpha isdecimal isdigit islower isnumeric isspace "
-    "isupper items join keys lower lstrip partition removeprefix removesuffix replace rfind rpartition rsplit rstrip "
-    "split splitlines startswith strip swapcase title upper values cycle changed next reset".split()
+    "capitalize casefold center copy count endswith expandtabs find get index isalnum isalpha isascii isdecimal "
+    "isdigit islower isnumeric isspace isupper items join keys ljust lower lstrip partition removeprefix removesuffix "
+    "replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title upper values "
+    "zfill cycle changed next reset".split()
 )
 _COMPARISONS = frozenset("in eq equalto == ne != lt lessthan < le <= gt greaterthan > ge >=".split())
 _OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
 _MULTIPLY = frozenset({"replace", "indent", "join", "tojson"})
-_REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+_REFUSED = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 LONGEST_FORMAT = re.compile(r"\d{4,}|\*")
 """Matches widths in formats that are larger than any template needs."""
 
@@ -167,9 +166,8 @@ class _Limiter(NodeTransformer):
         self.depth = 0
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        refused = self.environment.refused
-        if isinstance(node, refused) or (isinstance(node, nodes.For) and node.recursive and nodes.Macro in refused):
-            raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not allowed in a prompt template", node.lineno)
+        if isinstance(node, _REFUSED):
+            raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not allowed in a template", node.lineno)
         self.depth += 1
         if self.depth > _DEEPEST:
             raise TemplateSyntaxError("nested too deeply", node.lineno)
@@ -201,45 +199,79 @@ class _Limiter(NodeTransformer):
         return node
 
 
-class PromptEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of prompt templates; one that exceeds the budget raises ``SecurityError`` when rendered."""
+class _Generation(Extension):
+    """``{% generation %}``, which marks the assistant's words for training, and outputs them."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
+class _Namespace(Namespace):
+    """A namespace without names that begin with an underscore, by which Python's own attributes could be replaced."""
+
+    def __init__(*args: Any, **named: Any) -> None:  # so that namespace(self=...) is a name like any other
+        Namespace.__init__(args[0])
+        for name, value in dict(*args[1:], **named).items():
+            args[0][name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if str(name).startswith("_"):
+            raise SecurityError(f"namespace: {name} begins with an underscore")
+        super().__setitem__(name, value)
+
+
+def _raise(message: object) -> None:
+    raise TemplateError(str(message))
+
+
+def _now(form: str) -> str:
+    """The time as transformers writes it; ``SOURCE_DATE_EPOCH`` can set it, so that every day gives equal prompts."""
+    if LONGEST_FORMAT.search(form):
+        raise SecurityError("strftime_now: such widths are more than a template needs")
+    charge(100 * len(form))
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now()).strftime(form)
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class TemplateEnvironment(ImmutableSandboxedEnvironment):
+    """The environment of templates; one that exceeds the budget raises ``SecurityError`` when rendered.
+
+    Args:
+        settings: of Jinja2, in place of those that chat templates have in transformers.
+    """
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     concat = staticmethod(_concatenated)
-    refused: tuple[type[nodes.Node], ...] = _REFUSED
-    methods = _METHODS
-    classes: tuple[type, ...] = (dict, Namespace, Joiner, Cycler)
+    called = (dict, Joiner, Cycler, _Namespace, _raise, _now)
 
-    def __init__(
-        self,
-        filters: Iterable[str] = _FILTERS,
-        undefined: type[Undefined] = StrictUndefined,
-        keep_trailing_newline: bool = True,
-        extensions: Sequence[type[Extension]] = (),
-    ) -> None:
-        super().__init__(
-            trim_blocks=True,
-            lstrip_blocks=True,
-            optimized=False,
-            undefined=undefined,
-            keep_trailing_newline=keep_trailing_newline,
-            extensions=extensions,
-        )
+    def __init__(self, **settings: Any) -> None:
+        extensions = [_Generation, LoopControlExtension]
+        super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=extensions, **settings)
         self.template_class = _Template
-        self.filters = {name: _charged(name, self.filters[name]) for name in filters}
+        self.filters = {name: _charged(name, self.filters[name]) for name in FILTERS.keys() - _LEFT_OUT}
         self.tests |= {name: _charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
         self.filters |= {"_each": each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
         self.filters["format"] = lambda text, *values, **named: _formatted(str(text), named or values)
+        self.filters["tojson"] = _charged("tojson", _tojson)
+        self.globals |= {"raise_exception": _raise, "strftime_now": _now, "namespace": _Namespace}
         del self.globals["lipsum"]
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         if len(source) > _LONGEST_SOURCE:
             raise TemplateSyntaxError(f"has {len(source):,} characters; at most {_LONGEST_SOURCE:,} are read", 1)
         try:
-            parsed: nodes.Template = _Limiter(self).visit(super()._parse(source, name, filename))
+            return cast(nodes.Template, _Limiter(self).visit(super()._parse(source, name, filename)))
         except RecursionError:
             raise TemplateSyntaxError("nested too deeply", 1) from None
-        return parsed
 
     def compile(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -251,16 +283,22 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
-        if isinstance(owner, str) and name == "join":
-            return _joined(__self, args[0] if args else (), owner)
-        if isinstance(owner, _OWNERS) and name in __self.methods:
+        text = getattr(getattr(__obj, "__wrapped__", None), "__self__", None)
+        if isinstance(text, str):  # its method format, which the sandbox wraps
+            forms = [form or "" for _, _, form, _ in Formatter().parse(text)]
+            if any("{" in form or LONGEST_FORMAT.search(form) for form in forms):
+                raise SecurityError("format: such widths are more than a template needs")
+            charge((len(forms) + 1) * _size((text, *args, *kwargs.values())))
+        elif isinstance(owner, _OWNERS) and name in _METHODS:
             _work(name, (owner, *args, *kwargs.values()))
         elif __obj is __self.globals.get("range"):
             charge(_STEP)
-        elif __obj in __self.classes or isinstance(__obj, Joiner):
+        elif __obj in __self.called or isinstance(__obj, Joiner | LoopContext | Macro | Undefined):
+            if isinstance(__obj, LoopContext) and args:
+                args = (each(args[0]), *args[1:])
             charge(_size((*args, *kwargs.values())))
         else:
-            raise SecurityError(f"{name or 'that'}() is not allowed in a prompt template")
+            raise SecurityError(f"{name or 'that'}() is not allowed in a template")
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -283,112 +321,7 @@ class _Template(Template):
         token = _budget.set(_Budget())
         try:
             return super().render(*args, **kwargs)
+        except RecursionError:  # of macros and loops
+            raise SecurityError(_TOO_MUCH) from None
         finally:
             _budget.reset(token)
-
-
-# Chat templates
-
-_LEFT_OUT = frozenset({"filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"})
-"""Filters of Jinja2 that take time or space beyond the size of their arguments, or differ from call to call."""
-_CHAT_METHODS = frozenset("center copy expandtabs isascii ljust rjust rindex zfill".split())
-
-
-class _Generation(Extension):
-    """``{% generation %}``, which marks the assistant's words for training, and outputs them."""
-
-    tags = {"generation"}  # noqa: RUF012
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
-
-
-class _Namespace(Namespace):
-    """A namespace without names that begin with an underscore, by which Python's own attributes could be replaced."""
-
-    def __init__(*args: Any, **named: Any) -> None:  # so that namespace(self=...) is a name like any other
-        self, values = args[0], dict(*args[1:], **named)
-        for name in values:
-            _check_name(name)
-        Namespace.__init__(self, values)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        _check_name(name)
-        super().__setitem__(name, value)
-
-
-def _check_name(name: object) -> None:
-    if str(name).startswith("_"):
-        raise SecurityError(f"namespace: {name} begins with an underscore")
-
-
-def _raise(message: object) -> None:
-    raise TemplateError(str(message))
-
-
-def _now(form: str) -> str:
-    if LONGEST_FORMAT.search(form):
-        raise SecurityError("strftime_now: such widths are more than a template needs")
-    charge(100 * len(form))
-    return datetime.now().strftime(form)
-
-
-def _tojson(
-    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
-) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-class ChatEnvironment(PromptEnvironment):
-    """The environment of chat templates; one that exceeds the budget raises ``SecurityError``."""
-
-    refused = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
-    methods = PromptEnvironment.methods | _CHAT_METHODS
-    classes = (*PromptEnvironment.classes, _Namespace)
-
-    def __init__(self) -> None:
-        super().__init__(
-            filters=FILTERS.keys() - _LEFT_OUT,
-            undefined=Undefined,
-            keep_trailing_newline=False,
-            extensions=[_Generation, LoopControlExtension],
-        )
-        self.filters["tojson"] = _charged("tojson", _tojson)
-        self.globals |= {"raise_exception": _raise, "strftime_now": _now, "namespace": _Namespace}
-
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(__obj, LoopContext) and args:
-            args = (each(args[0]), *args[1:])
-        elif not (isinstance(__obj, Macro | Undefined) or __obj in (_raise, _now)):
-            return super().call(__context, __obj, *args, **kwargs)
-        charge(_size((*args, *kwargs.values())))
-        return ImmutableSandboxedEnvironment.call(__self, __context, __obj, *args, **kwargs)
-
-
-@lru_cache(16)
-def _compiled(source: str) -> Template:
-    return ChatEnvironment().from_string(source)
-
-
-def written_chat(tokenizer: Any, messages: Sequence[Mapping[str, str]], *, prompt: bool) -> str:
-    """A conversation as the tokenizer's chat template writes it, within bounds.
-
-    Args:
-        prompt: whether the beginning of the assistant's turn follows.
-
-    Raises:
-        Exception: anything that the template raises; ``SecurityError`` if it does too much.
-    """
-    from transformers import PreTrainedTokenizerBase
-
-    if getattr(type(tokenizer), "apply_chat_template", None) is not PreTrainedTokenizerBase.apply_chat_template:
-        # Tokenizers without a template write chats in Python.
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt))
-    special = {
-        name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        for name, value in tokenizer.special_tokens_map.items()
-    }
-    template = _compiled(tokenizer.get_chat_template())
-    turns = [dict(message) for message in messages]
-    return template.render(messages=turns, tools=None, documents=None, add_generation_prompt=prompt, **special)

@@ -15,25 +15,25 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Template, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
 
 from unslant.errors import InputError, one_of
 from unslant.files import Checked, checked, read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
-from unslant.prompts.rendering import PromptEnvironment
+from unslant.prompts.rendering import TemplateEnvironment
 
 _OF_OPTIONS = frozenset(field.name for field in fields(ShownOption))
 
 
-class _Environment(PromptEnvironment):
+class _Environment(TemplateEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is ShownOption and attribute in _OF_OPTIONS:  # most of what a question reads, and always safe
             return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 
 
-_ENVIRONMENT = _Environment()
+_ENVIRONMENT = _Environment(undefined=StrictUndefined, keep_trailing_newline=True)
 _SUFFIX = ".toml"
 _LARGEST = 1 << 20
 

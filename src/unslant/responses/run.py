@@ -229,6 +229,7 @@ class Run(RunPart):
         apart: why the model's scores were neither stored nor reused.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
+        chat_template: sentences on what the model's chat template writes.
         parameters: number of weights.
         example_prompt: one prompt as the model sees it.
         counts: what the unbiased evaluator composed.
@@ -269,6 +270,7 @@ class Run(RunPart):
     quantization: str = ""
     half_precision: Agreement | None = None
     special_tokens: SpecialTokens | None = None
+    chat_template: tuple[str, ...] = ()
     parameters: Count | None = None
     example_prompt: str = ""
     counts: ComposedCounts = field(default_factory=ComposedCounts)

@@ -16,6 +16,7 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs, sort_key
+from unslant.models.hf.chats import answer_place
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, tolerance_of, why_not
@@ -106,14 +107,17 @@ class TransformersModel(ResumableModel):
         """Name, identity as of the last :meth:`identify`, and those facts that apply.
 
         ``incomplete``: missing weights. ``revision``: the commit on the Hub. ``quantization``: how weights are packed.
-        ``special_tokens``: how those that prompts spelled were read (``text`` or ``allow``, see
-        :class:`~unslant.models.hf.tokenization.Encoder`), and the ids of the questions.
+        ``chat_template``: sentences on where it made labels be scored. ``special_tokens``: how those that prompts
+        spelled were read (``text`` or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`), and the ids of
+        the questions.
         """
         facts: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
         if revision := getattr(self.model.config, "_commit_hash", None):
             facts["revision"] = str(revision)
         if getattr(self.model, "is_quantized", False):
             facts["quantization"] = _packing(self.model.config.quantization_config)
+        if self.encoder.chat and (notes := answer_place(self.tokenizer).notes):
+            facts["chat_template"] = notes
         if spelling := sorted(self.encoder.spelling):
             facts["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
         return replace(self._info, identity=self._identity, engine=self.engine, facts=facts)

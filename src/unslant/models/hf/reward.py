@@ -15,6 +15,7 @@ import numpy as np
 from unslant import __version__
 from unslant.errors import ModelError
 from unslant.models.base import ModelInfo, Scored, ScoringModel
+from unslant.models.hf.chats import written_chat
 from unslant.models.hf.identity import tokenizer_digest, weights_digest
 from unslant.models.hf.loading import place_of, pretrained
 from unslant.models.options import ModelOptions
@@ -82,7 +83,7 @@ class RewardModel(ScoringModel):
         if not self._tokenizer.chat_template:
             return list(self._tokenizer(f"{question}\n\n{answer}")["input_ids"])
         turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-        text = self._tokenizer.apply_chat_template(turns, tokenize=False)
+        text = written_chat(self._tokenizer, turns, prompt=False)
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
 

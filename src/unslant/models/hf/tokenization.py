@@ -23,18 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from unslant.errors import InputError, ModelError, first_line
+from unslant.errors import InputError, ModelError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import common_prefix, sort_key
+from unslant.models.hf.chats import answer_place, chat_text
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Message, Prompt
-from unslant.prompts.rendering import written_chat
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 SPECIAL_TOKENS = ("text", "allow")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
-_WORD = "unslant"
 _MARKUP = re.compile(r"<[^\s<>]+>|\[/?[A-Z_]+\]")
 _FIRST_MARK, _LAST_MARK = 0xF0000, 0xFFFFD
 _PROBE = "Which of these?\nA. one (1)\nB. 2 %  é\nAnswer: "
@@ -58,6 +57,7 @@ class Encoder:
 
     Attributes:
         spelling: groups (questions) of the prompts that spell special tokens.
+        chat: whether the prompts last encoded are chats.
     """
 
     def __init__(self, tokenizer: Any, special_tokens: str = "text") -> None:
@@ -65,6 +65,7 @@ class Encoder:
             raise InputError(f"special tokens {special_tokens!r}: use {' or '.join(SPECIAL_TOKENS)}")
         self.tokenizer = tokenizer
         self.spelling: set[str] = set()
+        self.chat = False
         self._literal = Literal(tokenizer)
         self._as_text = special_tokens == "text"
         self._pieces: dict[tuple[str, str], Ids] = {}
@@ -85,43 +86,32 @@ class Encoder:
         return "text" if self._as_text and (not self.spelling or self._literal.allowed) else "allow"
 
     def ids(self, prompt: Prompt) -> list[int]:
-        """Token ids of a prompt without its continuations."""
-        text, literal = self._written(prompt)
+        """Token ids of a prompt that the model is to reply to freely."""
+        text, literal = self._written(prompt, reply=True)
         prefix = [] if prompt.messages else self._prefix
         return [*prefix, *(self._literal.ids(text) if literal else self._ids(text))]
 
-    def _written(self, prompt: Prompt) -> tuple[str, bool]:
-        """The prompt as one text, and whether :class:`Literal` must tokenize it."""
+    @property
+    def end_of_turn(self) -> list[int]:
+        """Id of the control token with which the chat template ends an answer, if it does so."""
+        with suppress(Exception):  # some templates refuse this, and programs may raise anything
+            first = self._ids(answer_place(self.tokenizer).ended.lstrip())[:1]
+            return [i for i in first if i in self.tokenizer.added_tokens_decoder]
+        return []
+
+    def _written(self, prompt: Prompt, *, reply: bool = False) -> tuple[str, bool]:
+        """The prompt as one text (:func:`chat_text`), and whether :class:`Literal` must tokenize it."""
         texts = [prompt.text, *(message.content for message in prompt.messages), *prompt.continuations]
-        if not self._literal.spelled(texts):
-            return self.text_of(prompt), False
-        self.spelling.add(prompt.group)
-        if self.special_tokens != "text":
-            return self.text_of(prompt), False
-        messages, mark = self._literal.marked(prompt.messages)
-        written = self.text_of(replace(prompt, text="", messages=tuple(messages))) if messages else ""
-        return self._literal.named(written, mark) + prompt.text, True
+        if spelled := self._literal.spelled(texts):
+            self.spelling.add(prompt.group)
+        named = spelled and self.special_tokens == "text"
+        messages, mark = self._literal.marked(prompt.messages) if named else (prompt.messages, "")
+        written = chat_text(self.tokenizer, messages, reply=reply) if messages else ""
+        return (self._literal.named(written, mark) if named else written) + prompt.text, named
 
     def whole(self, text: str) -> list[int] | None:
         """Token ids of a text and of the tokens before every text, by cached lines; None where that is not safe."""
         return None if not self._by_line or self._adds_at_end else [*self._prefix, *self._by_lines(text)]
-
-    def text_of(self, prompt: Prompt) -> str:
-        """The prompt as one text, its chat messages written with the tokenizer's chat template.
-
-        Raises:
-            ModelError: if the prompt is a chat and the tokenizer has no chat template.
-        """
-        if not prompt.messages:
-            return prompt.text
-        if not getattr(self.tokenizer, "chat_template", None):
-            raise ModelError("this model's tokenizer has no chat template: leave out --chat")
-        messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
-        try:
-            text = written_chat(self.tokenizer, messages, prompt=True)
-        except Exception as error:  # chat templates are model-supplied programs and raise anything
-            raise ModelError(f"this model's chat template refuses the conversation: {first_line(error)}") from error
-        return text + prompt.text
 
     def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
         """Token ids of every prompt, in order.
@@ -132,6 +122,7 @@ class Encoder:
         Raises:
             ModelError: if a continuation is empty, leaves no token of context before it, or (``apart``) begins another.
         """
+        self.chat = bool(prompts[0].messages) if prompts else self.chat
         written = [self._written(prompt) for prompt in prompts]
         if self._by_line:
             plain = [text + p.continuations[-1] for p, (text, named) in zip(prompts, written, strict=True) if not named]
@@ -160,22 +151,13 @@ class Encoder:
             f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end=True)"
         )
 
-    def _ending(self, prompt: Prompt) -> str:
-        """The text that ends an answer: in a chat, what the template writes after the assistant's words."""
-        if prompt.messages:
-            with suppress(Exception):  # some templates refuse this, and programs may raise anything
-                turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _WORD}]
-                written = written_chat(self.tokenizer, turns, prompt=False)
-                return written[written.rindex(_WORD) + len(_WORD) :].rstrip() or "\n"
-        return "\n"
-
     def _encode_one(self, prompt: Prompt, text: str, literal: bool = False) -> Encoded:
         # A chat template has already written the special tokens that a chat begins with.
         prefix = [] if prompt.messages else self._prefix
         *head, tail = [text] if literal else self._split(text)
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
         before = head[-1][-2:] if head else ""
-        ending = self._ending(prompt) if prompt.to_end else ""
+        ending = "" if not prompt.to_end else answer_place(self.tokenizer).ended if prompt.messages else "\n"
         ending = self._literal.named(ending, "\0") if literal else ending
         context, *whole = (
             np.asarray(self._literal.ids(tail + end), np.int32) if literal else self._piece(before, tail + end)
@@ -252,7 +234,7 @@ def _never_joins_lines(tokenizer: Any) -> bool:
     return (
         type(backend.model).__name__ in ("BPE", "WordLevel")
         and (normalizer is None or _local(json.loads(normalizer.__getstate__())))
-        and not any(_joins(token) for token in tokenizer.get_vocab())
+        and not any(_joins(tokenizer, token) for token in tokenizer.get_vocab())
     )
 
 
@@ -265,23 +247,11 @@ def _local(normalizer: dict[str, Any]) -> bool:
     return kind in ("Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase")
 
 
-def _joins(token: str) -> bool:
+def _joins(tokenizer: Any, token: str) -> bool:
     """Whether a vocabulary entry, plain or in GPT-2's letters for bytes, has something visible after a line end."""
-    if "\n" in token:
-        return bool(token[token.index("\n") :].strip())
-    if "Ċ" not in token:
+    if "\n" not in token and "Ċ" not in token:  # few reach the decoder
         return False
-    after = token[token.index("Ċ") :]
-    try:
-        return bool(bytes(_BYTE_OF[letter] for letter in after).decode().strip())
-    except (KeyError, UnicodeDecodeError):
-        return True
-
-
-_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_INVISIBLE = [byte for byte in range(256) if byte not in _VISIBLE]
-_BYTE_OF = {chr(byte): byte for byte in _VISIBLE} | {chr(256 + i): byte for i, byte in enumerate(_INVISIBLE)}
-"""The byte that each letter of a byte-level vocabulary represents (GPT-2's table)."""
+    return bool(tokenizer.convert_tokens_to_string([token]).partition("\n")[2].strip())
 
 
 class Literal:

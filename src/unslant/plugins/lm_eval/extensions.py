@@ -16,11 +16,11 @@ from lm_eval.models.huggingface import HFLM
 
 from unslant.errors import ModelError
 from unslant.models.base import Encoded
+from unslant.models.hf.chats import written_chat
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tokenization import Encoder
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.prompts import Prompt
-from unslant.prompts.rendering import written_chat
 from unslant.replies import extract_labels
 from unslant.responses.importers.lm_eval import document_options
 
@@ -149,10 +149,10 @@ class HarnessEncoder:
 
     Attributes:
         cut: groups (questions) whose prompts were cut.
-        spelling, special_tokens: see :class:`~unslant.models.hf.tokenization.Encoder`; not used here.
+        chat, spelling, special_tokens: see :class:`~unslant.models.hf.tokenization.Encoder`; not used here.
     """
 
-    special_tokens = "allow"
+    special_tokens, chat = "allow", False
 
     def __init__(self, model: Any) -> None:
         self.backend = _Tokenizer(model.model, model.tokenizer)
