@@ -256,13 +256,13 @@ class LocalChat(ChatModel):
 
         from unslant.models.hf.engine import inference
 
-        tokenizer, limit = self.model.tokenizer, getattr(self.model.model.config, "max_position_embeddings", None)
-        longest, room = max(map(len, rows)), int(self._options.max_tokens or 0)
-        room = room if limit is None else min(room, limit - longest)
+        tokenizer, longest = self.model.tokenizer, max(map(len, rows))
+        room = min(int(self._options.max_tokens or 0), self.model.limit - longest)
         if room < 1:
             raise ModelError(f"{self.name}: a prompt of {longest} tokens leaves no room for a reply: use fewer shots")
-        end = tokenizer.eos_token_id
-        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end or 0
+        given = getattr(getattr(self.model.model, "generation_config", None), "eos_token_id", None)
+        ends = {*np.atleast_1d(given or []).tolist(), *self.model.encoder.end_of_turn, tokenizer.eos_token_id} - {None}
+        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=self.model.device)
         sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
@@ -273,16 +273,15 @@ class LocalChat(ChatModel):
                 attention_mask=mask,
                 max_new_tokens=room,
                 pad_token_id=pad,
-                eos_token_id=end,
+                eos_token_id=sorted(ends) or None,
                 **(sampling if self._options.temperature else {"do_sample": False}),
             )
-        replies = out[:, longest:]
-        texts = tokenizer.batch_decode(replies, skip_special_tokens=True)
-        ends = [row.index(end) + 1 if end in row else None for row in replies.tolist()]
-        return [
-            Reply(0, str(text), cut=at is None, output_tokens=at or replies.shape[1])
-            for text, at in zip(texts, ends, strict=True)
-        ]
+        replies = []
+        for row in out[:, longest:].tolist():
+            n = next((n for n, token in enumerate(row, 1) if token in ends), None)
+            text = str(tokenizer.decode(row[: n and n - 1], skip_special_tokens=True))
+            replies.append(Reply(0, text, cut=n is None, output_tokens=n or len(row)))
+        return replies
 
 
 class _Choosing(LocalChat):
