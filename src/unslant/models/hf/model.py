@@ -16,7 +16,6 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs, sort_key
-from unslant.models.hf.chats import answer_place
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, tolerance_of, why_not
@@ -116,7 +115,7 @@ class TransformersModel(ResumableModel):
             facts["revision"] = str(revision)
         if getattr(self.model, "is_quantized", False):
             facts["quantization"] = _packing(self.model.config.quantization_config)
-        if self.encoder.chat and (notes := answer_place(self.tokenizer).notes):
+        if self.encoder.chat and (notes := self.encoder.answer_place.notes):
             facts["chat_template"] = notes
         if spelling := sorted(self.encoder.spelling):
             facts["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))

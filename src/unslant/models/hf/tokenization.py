@@ -19,16 +19,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import common_prefix, sort_key
-from unslant.models.hf.chats import answer_place, chat_text
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Message, Prompt
+
+if TYPE_CHECKING:
+    from unslant.models.hf.chats import AnswerPlace
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 SPECIAL_TOKENS = ("text", "allow")
@@ -92,21 +94,32 @@ class Encoder:
         return [*prefix, *(self._literal.ids(text) if literal else self._ids(text))]
 
     @property
+    def answer_place(self) -> AnswerPlace:
+        """See :func:`unslant.models.hf.chats.answer_place`."""
+        from unslant.models.hf.chats import answer_place
+
+        return answer_place(self.tokenizer)
+
+    @property
     def end_of_turn(self) -> list[int]:
         """Id of the control token with which the chat template ends an answer, if it does so."""
         with suppress(Exception):  # some templates refuse this, and programs may raise anything
-            first = self._ids(answer_place(self.tokenizer).ended.lstrip())[:1]
+            first = self._ids(self.answer_place.ended.lstrip())[:1]
             return [i for i in first if i in self.tokenizer.added_tokens_decoder]
         return []
 
     def _written(self, prompt: Prompt, *, reply: bool = False) -> tuple[str, bool]:
-        """The prompt as one text (:func:`chat_text`), and whether :class:`Literal` must tokenize it."""
+        """The prompt as one text (:func:`unslant.models.hf.chats.chat_text`), and whether :class:`Literal` must tokenize it."""
         texts = [prompt.text, *(message.content for message in prompt.messages), *prompt.continuations]
         if spelled := self._literal.spelled(texts):
             self.spelling.add(prompt.group)
         named = spelled and self.special_tokens == "text"
         messages, mark = self._literal.marked(prompt.messages) if named else (prompt.messages, "")
-        written = chat_text(self.tokenizer, messages, reply=reply) if messages else ""
+        written = ""
+        if messages:
+            from unslant.models.hf.chats import chat_text
+
+            written = chat_text(self.tokenizer, messages, reply=reply)
         return (self._literal.named(written, mark) if named else written) + prompt.text, named
 
     def whole(self, text: str) -> list[int] | None:
@@ -157,7 +170,7 @@ class Encoder:
         *head, tail = [text] if literal else self._split(text)
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
         before = head[-1][-2:] if head else ""
-        ending = "" if not prompt.to_end else answer_place(self.tokenizer).ended if prompt.messages else "\n"
+        ending = "" if not prompt.to_end else self.answer_place.ended if prompt.messages else "\n"
         ending = self._literal.named(ending, "\0") if literal else ending
         context, *whole = (
             np.asarray(self._literal.ids(tail + end), np.int32) if literal else self._piece(before, tail + end)
