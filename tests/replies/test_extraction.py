@@ -82,8 +82,10 @@ def rendered(draw):
 
 
 def expected(said, chosen, labels):
-    """Status and labels: "A / B / C" of three options or more, in their order, is the question again and no answer."""
+    """Status and labels: "A / B / C" of three options or more, in their order, is the question again and no answer, and
+    "2/3" a fraction."""
     again = len(labels) > 2 and any(joined in said for joined in ("/".join(labels), " / ".join(labels)))
+    again |= len(chosen) > 1 and "/" in said.replace("</", "") and any(map(str.isdigit, labels))
     return ("unparsed", frozenset()) if again else ("ok", frozenset(chosen))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from unslant.replies import every_option
 from unslant.replies.collapse import LABEL_WORDS, collapser
@@ -47,6 +48,9 @@ from unslant.replies.reading import (  # fmt: skip
 from unslant.replies.text import before_next_question, clean, plain
 from unslant.replies.verdict import true_or_false
 
+_SIGN = re.compile(r"[$#*_`~>|]")
+"""A label that is a sign of Markdown or LaTeX."""
+_UNUSED = 0x10D0  # Georgian letters
 _LONG = 700
 """Characters up to which an option's text in a sentence is trusted."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
@@ -64,10 +68,11 @@ _OPENING = pattern(
     r"(?!{joined}{one}| ?(?:->|→|=>) ?{any})(?:(?<={one}{one}) {are_have}\b"
     r"|{tail_word}? ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
-_AT_THE_END = re.compile(rf"[\]):.,!-] ?({LABELLED})[.!]{{0,3}}\Z")
-"""Another label at the end, after a stop: "A. *checks the map*: B."."""
+_AT_THE_END = pattern(r"(?:[\]):.,!-] ?|[.!…] (?:(?!\b{aside}{labelled})[^.!?\n]){1,40} )({labelled})[.!]{0,3}\Z")
+"""Another label at the end, after a stop: "A. *checks the map*: B.", "A. *checks notes* B."."""
 _ANOTHER = pattern(
-    r", (?:{no_word}|{but}) {labelled}{end}|{^also$}[ ,]{1,2}{one}|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})"
+    r"[,;]? (?:{^and$} )?(?:{no_word}|{but}|{then}|{before_next}) {labelled}{end}|{^also$}[ ,]{1,2}{one}"
+    r"|[.;] (?:{^and$} {one}|{one}[ ,]{1,2}{^also$})"
 )
 """One more answer, or another: "A. B, too.", "A, no B"."""
 _REASON = pattern(r",? ?{^why$}")
@@ -102,6 +107,7 @@ _LATER = pattern(
     r"\b(?:{be_verb}|{by_agent} )({by_text})(?: \w+)?.?\Z"
 )
 """What a reply ends in, after a sentence about another option: "Lyon is larger. The capital is Paris."."""
+_TEXT_ALONE = re.compile(rf"(?:[.!?] |\n)({characters(Kind.TEXT)})(?=[.!]{{1,2}}(?:\s|\Z)|\n|\Z)")
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
 _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
 _ASIDE = pattern(r"\b{aside}\Z")
@@ -122,6 +128,8 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
         ['B']
     """
+    if any(map(_SIGN.fullmatch, labels)):
+        return _by_signs(reply, labels, options)
     text = clean(reply, options)
     if not text:
         return Extracted("unparsed", rule="empty")
@@ -134,6 +142,21 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     read = by_first_rule(RULES, _reading(text, labels, options), labels, text)
     return read if read.rule != NO_ANSWER else true_or_false(reply, labels, options) or read
+
+
+def _by_signs(reply: str, labels: Sequence[str], options: Sequence[str]) -> Extracted:
+    """As :func:`extract_labels`, where labels are signs of Markdown or LaTeX: each sign that is set off like a label,
+    and does not open a heading or a list, becomes a letter of an alphabet that no reply is in."""
+    letters = {label: chr(_UNUSED + i) if _SIGN.fullmatch(label) else label for i, label in enumerate(labels)}
+    for label, letter in letters.items():
+        if letter != label:
+            sign = re.escape(label)
+            alone = rf"(?<![^\s(\[{{\"'*_`:])(?<!{sign}){sign}(?![^\s)\]}}\"'*_`.,:;!?])(?!{sign}|(?<=^[#*>]) +\w)"
+            reply = re.sub(alone, letter, reply, flags=re.MULTILINE)
+    read = extract_labels(reply, [*letters.values()], options)
+    shown = dict(zip(letters.values(), labels, strict=True))
+    answers = [frozenset(shown[letter] for letter in answer) for answer in (read.labels, *read.readings)]
+    return replace(read, labels=answers[0], readings=tuple(answers[1:]))
 
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:
@@ -258,6 +281,10 @@ def option_text(reading: Reading) -> Outcome:
             elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != answer or _REASONING.search(reading.text)
             if (late and elsewhere) or len(answer) == reading.n > 1 or not _asserts(reading, sentence, said):
                 return None
+            if not options_of(_TEXT_ALONE.findall(reading.text)) <= answer or reading.goes_through(
+                said[0], reading.text.index(said[0])
+            ):
+                raise Unreadable("options listed")
             return reading.options.together(answer), "option text"
         late = late or not re.search(ANY, sentence)
     return None

@@ -50,8 +50,9 @@ _ORDINALS = {
     for i, word in enumerate(str(language.get(name, "")).split())
 }
 _ORDINAL = pattern(
-    r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?P<place>{ordinal}|{ordinal_figure}|{ordinal_more}|{last}) ?{placed_noun}"
-    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z| {and} {the} )"
+    r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?:{the} )?(?P<back>{from_end})(?: {placed_noun})?"
+    r"|(?P<place>{ordinal}|{ordinal_figure}|{ordinal_more}|{last}) ?{placed_noun}"
+    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z| (?:{and}|{or}) {the} )"
     r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b|{label_noun} ?(?P<behind>{ordinal_more})(?!\w)"
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
     r"|(?:\b[dl]'|(?<![a-z'])){numbered_noun} ?#?(?P<figure>\d{1,2})(?![\w%]|[.,]\d)"
@@ -179,9 +180,9 @@ class Collapser:
         )
         # Not inside a word, a number ("1.5", "2-butanol") or a formula.
         self._label = re.compile(
-            rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
+            rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?<!\d/)(?<!\d / )(?:{'|'.join(alternatives) or '(?!)'})"
             rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-[{_LETTER}]|'(?!(?:{_COPULA_BEHIND})\b)"
-            rf"[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
+            rf"[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -237,6 +238,8 @@ class Collapser:
     def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
         """Options named by their place; none if there are fewer."""
         n = len(self.labels)
+        if match["back"]:
+            return ()  # "third from last" is counted in two ways
         if match["many"]:
             k = min(n, NUMBERS[match["many"].casefold()])
             return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
@@ -387,5 +390,8 @@ class Collapser:
             return left, closed.end(), both
         if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
+        kind = Kind.AMBIGUOUS if self.options.negating[option] else Kind.TEXT if telling else Kind.WORD
+        if pattern(r"{all_text}").fullmatch(self.options.texts[option]) and pattern(r",? {except}").match(text, stop):
+            kind = Kind.MASKED
         exact = self.options.written_out(text, start - 3, start, option)
-        return left, end_of(text, max(stop, exact or 0)), mention(option, Kind.TEXT if telling else Kind.WORD)
+        return left, end_of(text, max(stop, exact or 0)), mention(option, kind)

@@ -34,7 +34,7 @@ _ONLY_WRONG = pattern(
     r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
 )
 
-_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.]| ?(?:%|{percent}))")
+_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.])")
 
 
 def most_probable(reading: Reading) -> Outcome:

@@ -11,7 +11,6 @@ from unslant.replies.grammar import (
     BEGIN_OF_LINE,
     CALLED_RIGHT,
     HEDGED_MORE,
-    LABELLED,
     ONE,
     Kind,
     characters,
@@ -28,7 +27,7 @@ _SAID = {
     # "B is the correct option", "which leaves C"
     "called the answer": r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
     r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
-    r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})"
+    r"|\b{leaves}(?P<left>{one}(?!{joined}{one}))|\b{matches}(?P<matched>{marked})"
     # "between A and B, B is better"
     r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}"
     r"(?:(?P<better>{one}) {better}(?!\w)|{better_first} (?P<best>{one}){end})",
@@ -194,9 +193,9 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     if sentence is not None and not any(claim.end > max(start, reading.retracted()) for claim in claims):
         match = sentence
         texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
-        lone = re.fullmatch(rf"\W*({LABELLED})\W*", line[: match.start()])
-        if lone and options_of(lone[1]) != options_of(mentions(match["slot"])):
-            return []  # two answers: "A. B."
+        before = line[: match.start()]
+        if not re.search(r"\w", before) and options_of(mentions(before)) - options_of(mentions(match["slot"])):
+            return []  # two answers: "A. B.", "A. A. B."
         if reading.goes_through(match["slot"], start + match.start()):
             raise Unreadable("cut off")
         if texts and len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) != 1:
@@ -226,7 +225,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         and not pattern("{^leading_up$}").search(text, max(one.end, other.start - 60), other.end)
         # unless reasoning leads from one to the other, and nothing follows
         and (other.start - one.end < _NEAR or len(text) - last.end > _NEAR)
-        for one, other in pairwise(cues)
+        for one, other in [*pairwise(cues)][-1 if last.rule == "last line" else 0 :]
     )
     however = pattern(r"\b{however_also}\b[^.\n]{0,20}({any})").search(text, last.end)
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
@@ -236,7 +235,8 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
     if (
         len(fields) > 1  # two boxes or records
         or len(different) > 2  # a reply may correct itself once
-        or (changed and last.rule in ("cue", "answer field") and last.said == cues[-1].said)
+        or (changed and last.start <= cues[-1].end and last.said == cues[-1].said)
+        or options_of(pattern(r"{answer_noun} {is_not} ({masked})").findall(text, last.end)) & answer
         or HEDGED_MORE.match(text, last.end - 1)  # "the answer is A, and possibly B"
         or (however is not None and not options_of(however[1]) <= answer)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)  # "A if ..., B if ..."
@@ -246,6 +246,10 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         or (last.rule == "conclusion" and _by_text(last) and answer <= reading.asserted(Kind.WRONG))
     ):
         raise Unreadable("contradiction", *(reading.answer(claim.said) for claim in claims))
+    opened = pattern(r"\W*({by_word})[.!] ").match(text)
+    first = option_of(opened[1]) if opened else None
+    if first is not None and pattern("{yes_or_no}").fullmatch(reading.options.texts[first]) and first not in answer:
+        raise Unreadable("contradiction", frozenset({first}), answer)  # "No. The answer is B.", where B is "Yes"
     if UNKNOWN_LABEL.match(text, last.end):  # "A and E"
         raise Unreadable("no label that was shown")
     # A label with another option's text is a conflict wherever the reply has it, unless the last claim settles it.
@@ -305,6 +309,8 @@ def bare_lines(reading: Reading) -> Outcome:
     if discussed and options_of(others) == frozenset(range(reading.n)) - reading.answer(runs[0][0][1]):
         del runs[1:]
         repeated = True
+    if any(1 < len(set(lines := [said for _, said in run])) < len(lines) for run in runs):
+        raise Unreadable("options repeated")  # by a model stuck in a loop
     answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
     orders = ([option_of(one) for _, said in run for one in mentions(said)] for run in runs if len(run) > 1)
     ranked = any(len(order) > 2 and order != sorted(order) for order in orders)

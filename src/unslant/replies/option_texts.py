@@ -128,6 +128,10 @@ class OptionTexts:
         self._joined = [one.joined for one in each]
         self._telling_stems = [one.telling_stems for one in each]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
+        # "Not Sydney" next to "Sydney" and others may be that option, or deny the other one.
+        named = {text.casefold() for text in texts} if len(texts) > 2 else set()
+        negations = (pattern(r"{not_word} (.+)").fullmatch(text.casefold()) for text in texts)
+        self.negating = [negation is not None and negation[1] in named for negation in negations]
         # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
         for option, stems in enumerate(self._stems):

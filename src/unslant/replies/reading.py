@@ -135,6 +135,8 @@ MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 MASKS = (
     # the options that "none of" is said of: "none of A, B and C"
     Mask(NONE_STATED),
+    # those that "all but" leaves out: "all but the last two"
+    Mask(r"{all_but},? {except}(?P<said>{one}{joined}{either})"),
     # a line about an option that ends in "incorrect"
     Mask(rf"(?m:{MARKED_LINE}(?:{{marked_incorrect}}|[.:;-] (?:{{this_is}} )?{{judged_wrong}})[ .!]*$)", Kind.WRONG),
     # left open: "if it is old, A; otherwise B", "B, unless it is old; then A"
@@ -157,9 +159,11 @@ MASKS = (
     ),
     # what would be right if things were different: "had it been 1914, B would be right"
     Mask(
-        r"\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"
+        r"(?:\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)|{^had_it})"
         r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
         r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
+        r"|(?:\b{if}(?!{if_forced}| {if_advised})|{^had_it})[^.;!?\n]{0,200}?,"
+        r" (?:{then} )?{the} {answer_noun}{gap} {would_be} (?P<then>{either})"
     ),
     # the other way round: "B would be right if it were 1914"
     Mask(
@@ -190,10 +194,11 @@ MASKS = (
     Mask(
         r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(?])?| ?[:(]| (?=\S))"
         r" ?(?:{option_adverb} )?"
-        r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
-        r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})",
+        r"(?P<wrong>{either}(?: ?; ?{either}){0,9})",
         Kind.WRONG,
     ),
+    # the others, or those that are left: only named
+    Mask(r"\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{one}{joined}{either})"),
     # called wrong: "B is wrong", "C cannot be right", "D: incorrect"
     Mask(
         r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"

@@ -78,6 +78,8 @@ _JSON_FIELD = pattern(
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
+_TEXT_KEY = pattern("{option_text_key}")
+"""The key of an option's text, next to that of its label."""
 _NULL = ("", '""', "''", "null", "None", "nil")
 """Values of a JSON field that holds no answer; an empty list says that no option is right."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_calls", "action_input", "query")
@@ -137,6 +139,8 @@ _MANNERS = pattern(rf"(?:\A|[.!?] )(?:{{courtesy}}\s?(?:[!.,！。]|\Z)|{{closin
 _NEXT_QUESTION = pattern(
     r"\n[ \t#*]{0,9}({next_question})(?:\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}(?::|(?=\n))|[ \t]?\d{1,3}[.)])"
 )
+_BELOW_HEAD = re.compile(r"^ ?:?-{2,}:? ?\|", re.MULTILINE)
+"""The line below the head of a table without outer pipes."""
 _CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
@@ -279,33 +283,45 @@ def shortened(text: str) -> str:
 
 
 def _json_as_lines(text: str) -> str:
-    """The text with its first JSON object as lines: ``key: value``, or the value marked as the answer."""
+    """The text with its first JSON object, or list of objects, as lines: ``key: value``, or the value marked as the
+    answer."""
     text = text if '"' in text else text.translate(_QUOTES)
-    for opening in itertools.islice(re.finditer(r"\{\s{0,20}\"", text), 3):
+    for opening in itertools.islice(re.finditer(r"\[(?=\s{0,20}\{\s{0,20}\")|\{(?=\s{0,20}\")", text), 4):
         try:
-            record, end = json.JSONDecoder().raw_decode(text, opening.start())
-            lines = "\n".join(_json_lines(record))
+            records, end = json.JSONDecoder().raw_decode(text, opening.start())
+            lines = "\n".join(_json_lines({"": records}))
         except (ValueError, RecursionError):  # no JSON, or nested too deep for Python
             continue
         return f"{text[: opening.start()]}\n{lines}\n{text[end:]}"
     return text
 
 
-def _json_lines(record: dict[str, Any]) -> Iterator[str]:
+def _json_lines(record: dict[str, Any], one_of: int = 1) -> Iterator[str]:
     answers = pattern("{answer_tool}").fullmatch(str(record.get("name", record.get("action"))))
+    judgement = next((str(record[key]) for key in record if pattern("{judging_key}").fullmatch(key)), "")
+    right = one_of > 1 and pattern("{judged_right}").fullmatch(judgement)
+    judged = _RIGHT if right else _WRONG if pattern("{judged_wrong}").fullmatch(judgement) else ""
     for key, value in record.items():
         # The arguments of a call are an answer only where they or the tool are named so.
         if key in _ARGUMENTS and answers and not (isinstance(value, dict) and len(value) > 1):
             key, value = words("whole_field")[0], next(iter(value.values())) if isinstance(value, dict) else value
-        if isinstance(value, dict):
-            yield from (line for line in _json_lines(value) if key not in _ARGUMENTS or line.startswith(FIELD))
-        elif pattern(_KEY).fullmatch(key):
-            answer = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
-            yield f"{FIELD}{'null' if answer in (None, '') else answer}{END_FIELD}"
+        is_answer = pattern(_KEY).fullmatch(key)
+        if is_answer and isinstance(value, dict) and len(value) == 2 and any(map(_TEXT_KEY.fullmatch, value)):
+            value = ". ".join(map(str, value.values()))
+        records = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+        listed = ", ".join(map(str, value)) if isinstance(value, list) else value
+        if records:
+            lines = (line for each in records for line in _json_lines(each, len(records)))
+            yield from (line for line in lines if key not in _ARGUMENTS or line.startswith(FIELD))
+        elif is_answer and judged and not pattern("{yes_no_end}").fullmatch(str(value)):
+            yield f"{listed} {judged}"  # {"option": "B", "correct": false}
+        elif is_answer:
+            yield f"{FIELD}{'none' if value == [] else 'null' if listed in (None, '') else listed}{END_FIELD}"
         elif _NEXT_QUESTION.fullmatch(f"\n{key}:") and len(key) > 1:
             continue  # the question again, which would look like a next one
         elif key not in _ARGUMENTS or _ANSWER_KEY.search(str(value)):
-            yield f"{key}: {value}"
+            name = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", key)
+            yield f"{name if pattern('{wrong_before}').search(name) else key}: {listed}"
 
 
 def _json_field(match: re.Match[str]) -> str:
@@ -315,7 +331,10 @@ def _json_field(match: re.Match[str]) -> str:
 
 
 def _without_markdown(text: str) -> str:
-    text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
+    bare = _BELOW_HEAD.search(text) is not None
+    text = "\n".join(
+        _row(line) if line.lstrip()[:1] == "|" or (bare and "|" in line) else line for line in text.split("\n")
+    )
     # In pairs only: "<b>" alone may be an option. Once more, since they are nested.
     text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", text)))
     text = _CHINESE_MARK.sub(lambda match: "✓ " if match[0][1:2] == "√" else "✗ ", text)
