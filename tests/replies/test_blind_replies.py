@@ -1,5 +1,5 @@
-"""Replies of three kinds (languages; reasoning, records and lists; judges and unusual questions), labelled by reading
-them before the reader was tried on them: next to all answers are read, and none as another."""
+"""Replies of three kinds (languages; reasoning, records and lists; judges and unusual questions), in two rounds, labelled
+by reading them before the reader was tried on them: next to all answers are read, and none as another."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def test_next_to_all_answers_and_refusals_are_read(name: str) -> None:
         for reply, expected, extracted in answers
         if extracted.status != ("refused" if expected == "refused" else "ok")
     ]
-    assert len(answers) > 80
-    assert len(missed) <= 0.2 * len(answers), missed
+    assert len(answers) > 50
+    assert len(missed) <= 0.16 * len(answers), missed

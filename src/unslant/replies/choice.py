@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from unslant.replies import every_option
-from unslant.replies.collapse import LABEL_WORDS, collapser
+from unslant.replies.collapse import LABEL_WORDS, SIGNS, collapser
 from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit
 from unslant.replies.grammar import (
     ANY,
@@ -48,9 +47,8 @@ from unslant.replies.reading import (  # fmt: skip
 from unslant.replies.text import before_next_question, clean, plain
 from unslant.replies.verdict import true_or_false
 
-_SIGN = re.compile(r"[$#*_`~>|]")
-"""A label that is a sign of Markdown or LaTeX."""
-_UNUSED = 0x10D0  # Georgian letters
+_SIGN = re.compile(r"(?m)(?<![^\s(\[{\"'*_`:])[$#](?![^\s)\]}\"'*_`.,:;!?])(?!(?<=^#) +\w)")
+"""A sign that is set off like a label, and does not open a heading."""
 _LONG = 700
 """Characters up to which an option's text in a sentence is trusted."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
@@ -128,9 +126,8 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
         ['B']
     """
-    if any(map(_SIGN.fullmatch, labels)):
-        return _by_signs(reply, labels, options)
-    text = clean(reply, options)
+    # Markdown and LaTeX give "#" and "$" another meaning, unless they are labels that stand alone.
+    text = clean(_SIGN.sub(lambda sign: SIGNS[sign[0]] if sign[0] in labels else sign[0], reply), options)
     if not text:
         return Extracted("unparsed", rule="empty")
     if not any(">" in option for option in options) and _ranked(text, labels):
@@ -142,21 +139,6 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     read = by_first_rule(RULES, _reading(text, labels, options), labels, text)
     return read if read.rule != NO_ANSWER else true_or_false(reply, labels, options) or read
-
-
-def _by_signs(reply: str, labels: Sequence[str], options: Sequence[str]) -> Extracted:
-    """As :func:`extract_labels`, where labels are signs of Markdown or LaTeX: each sign that is set off like a label,
-    and does not open a heading or a list, becomes a letter of an alphabet that no reply is in."""
-    letters = {label: chr(_UNUSED + i) if _SIGN.fullmatch(label) else label for i, label in enumerate(labels)}
-    for label, letter in letters.items():
-        if letter != label:
-            sign = re.escape(label)
-            alone = rf"(?<![^\s(\[{{\"'*_`:])(?<!{sign}){sign}(?![^\s)\]}}\"'*_`.,:;!?])(?!{sign}|(?<=^[#*>]) +\w)"
-            reply = re.sub(alone, letter, reply, flags=re.MULTILINE)
-    read = extract_labels(reply, [*letters.values()], options)
-    shown = dict(zip(letters.values(), labels, strict=True))
-    answers = [frozenset(shown[letter] for letter in answer) for answer in (read.labels, *read.readings)]
-    return replace(read, labels=answers[0], readings=tuple(answers[1:]))
 
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:
@@ -327,14 +309,13 @@ def part_of_text(reading: Reading) -> Outcome:
     if mentions(text, *range(Kind.MASKED)) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
-    word = pattern(r"\W*({yes_or_no})\b(?! {be_word}\b)").match(text)
+    word = pattern(r"\W*({yes_or_no})\b(?! (?:{be_word}|{yes_or_no})\b)").match(text)
     owners = owners or (options.beginning(word[1]) if word else frozenset())
     owners = owners or options.reordered(text)
-    owners = owners or frozenset().union(
-        *(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip(".")))
-    )
+    owners = owners or frozenset().union(*map(options.containing, re.split("[,;.] ", text.rstrip("."))))
     if not owners and not (_NEGATED.search(text) or text.endswith("?")):
         owners = options.distinguished(CONCEDED.sub("", text))
+    owners -= reading.saying("{all_text}|{none_text}")  # "two of the above"
     return (owners, "part of text") if len(owners) == 1 else None
 
 

@@ -28,6 +28,8 @@ _AFTER_LABEL = {
 """Words that may follow a label that is also a word or a number: in "A is" it is a label, in "A man" it is not."""
 LABEL_WORDS = frozenset(_AFTER_LABEL)
 """Labels that are also words."""
+SIGNS = {"$": "ა", "#": "ბ"}
+"""Labels that are signs of Markdown or LaTeX, and the letters of a rare alphabet that replace them in a reply."""
 _LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
 """A word that announces a label."""
 _LABEL_SUFFIX = pattern("{label_suffix}")
@@ -63,18 +65,15 @@ _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
 _AFTER_ARTICLE = pattern(r" (?:{not} )?[A-ZА-Я]\b", 0)
 _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
 """ "No option", if "No" is one."""
-_NONE_TEXT = pattern("{none_text}")
-_NONE_GOES_ON = pattern("{of_those}?{is_right}?")
+_OF_ALL = pattern("{none_text}|{all_text}")
+_OF_ALL_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
 _COPULA_BEHIND = "|".join(words("copula_behind"))
 _INITIAL = re.compile(r"[^\W\d_]\. ?\w")
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u0587\u05d0-\u05ea\u0620-\u065f\u0671-\u0963\u0971-\u0e7f\u10a0-\u135a"
-_GAP = pattern(
-    r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?",
-    0,
-)
+_GAP = pattern(r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?", 0)
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _CYRILLIC = "АВСЕНКМОРТХ"
 _LOOK_ALIKES = [*zip("ABCEHKMOPTX", _CYRILLIC, strict=True), *zip("ABEАΑΒΕأ", "ΑΒΕAABEا", strict=True)]
@@ -146,7 +145,7 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
-        plain_labels = _bare([plain(label).strip() for label in labels])
+        plain_labels = _bare([plain(SIGNS.get(label, label)).strip() for label in labels])
         self._numbered = any(label.isdigit() for label in plain_labels)
         numbered = [option_text(option) for option in options[: len(labels)]]
         texts = numbered if self._numbered else _unnumbered(numbered)
@@ -231,15 +230,13 @@ class Collapser:
         # of options that are numbers, or have numbers as labels, "option 2" may be another than the second
         by_figure = not self._numbered and not any(number[:1].isdigit() for number in self.options.texts)
         for match in _ORDINAL.finditer(text):
-            if match["figure"] and not by_figure:
-                continue
+            if match["back"] or (match["figure"] and not by_figure):
+                continue  # "third from last" is counted in two ways
             yield match.start(), _Label(match.end(), self._placed(match))
 
     def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
         """Options named by their place; none if there are fewer."""
         n = len(self.labels)
-        if match["back"]:
-            return ()  # "third from last" is counted in two ways
         if match["many"]:
             k = min(n, NUMBERS[match["many"].casefold()])
             return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
@@ -388,10 +385,11 @@ class Collapser:
             agree = label.options == (option,)
             both = mention(option, Kind.BOTH) if agree else reply.conflict(label.options[0], [option])
             return left, closed.end(), both
-        if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
+        of_all = _OF_ALL.fullmatch(self.options.texts[option].rstrip(" ."))
+        if of_all and (more := _OF_ALL_GOES_ON.match(text, stop)):
             stop = more.end()
         kind = Kind.AMBIGUOUS if self.options.negating[option] else Kind.TEXT if telling else Kind.WORD
-        if pattern(r"{all_text}").fullmatch(self.options.texts[option]) and pattern(r",? {except}").match(text, stop):
-            kind = Kind.MASKED
+        if of_all and (pattern(r",? {except}").match(text, stop) or pattern(r"{almost}\Z").search(before)):
+            return left, stop, reply.conflict(option, [option])
         exact = self.options.written_out(text, start - 3, start, option)
         return left, end_of(text, max(stop, exact or 0)), mention(option, kind)

@@ -107,7 +107,8 @@ def none_stated(reading: Reading) -> Outcome:
         before = reading.plain[max(0, stated.start() - 80) : stated.start()]
         if not some and not elsewhere and not pattern(r"{^supposed$}[^.;,\n]*\Z").search(before):
             return reading.none(), "none stated"
-    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
+    left = pattern("{^left_over$}").search(reading.plain)  # "after eliminating A and B, C and D remain"
+    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete() and not left:
         return reading.none(), "none stated"
     if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
         if _NOT_ANY_OF_THEM.match(reading.plain) or pattern(r"\W*{none_first}[,;:-] ?\w").match(reading.plain):

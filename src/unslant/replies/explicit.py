@@ -241,7 +241,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         or (however is not None and not options_of(however[1]) <= answer)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)  # "A if ..., B if ..."
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
-        or pattern(r"[.)]? {labelled}[.)]?(?:\n|\Z)", 0).match(text, last.end)
+        or pattern(r"(?:[.)]?|,? (?:{then}|{before_next})) {labelled}[.)]?(?:\n|\Z)", 0).match(text, last.end)
         # "A is wrong, because it is Lyon": the text of an option called wrong
         or (last.rule == "conclusion" and _by_text(last) and answer <= reading.asserted(Kind.WRONG))
     ):

@@ -251,5 +251,7 @@ CALLED_RIGHT = pattern(
     r"(?:{called_adverb} ?){0,3}{called_right}(?!\w)(?!{called_right_if})"
 )
 """Options that are called right, one by one or together."""
-HEDGED_MORE = pattern("{any}[.,…!?]{0,4} (?:{turning}[.,…! ]{1,4})?{and_possibly}{any}")
+HEDGED_MORE = pattern(
+    r"{any}(?:,[^.!?\n{not_any}]{1,20})?[.,…!?]{0,4} \(?(?:{turning}[.,…! ]{1,4})?{and_possibly}{any}"
+)
 """An option, and a further one that is only considered."""

@@ -61,15 +61,12 @@ _SCORED = [
     )
     for side in ("one", "two")
 ]
-_SENTENCES = tuple(
-    (verdict, _rule(template))
-    for verdict, template in (
-        (FIRST, r"{said_one},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_one}"),
-        (SECOND, r"{said_two},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_two}"),
-        (SECOND, r"{said_one},? ?{dispreferred_after}"),
-        (FIRST, r"{said_two},? ?{dispreferred_after}"),
-        (TIE, r"{begin_word}{tie_said}"),
-    )
+_SENTENCES = (
+    (FIRST, _rule(r"{said_one},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_one}")),
+    (SECOND, _rule(r"{said_two},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_two}")),
+    (SECOND, _rule(r"{said_one},? ?{dispreferred_after}")),
+    (FIRST, _rule(r"{said_two},? ?{dispreferred_after}")),
+    (TIE, _rule(r"{begin_word}{tie_said}")),
 )
 _DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$}|{^preference_denied$}|{^denied_claim})[^.,;。，；\n]{0,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|(?<=[。！？；])")

@@ -7,7 +7,6 @@ right, ...") or reports ("at first I thought B").
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -162,8 +161,8 @@ MASKS = (
         r"(?:\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)|{^had_it})"
         r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
         r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
-        r"|(?:\b{if}(?!{if_forced}| {if_advised})|{^had_it})[^.;!?\n]{0,200}?,"
-        r" (?:{then} )?{the} {answer_noun}{gap} {would_be} (?P<then>{either})"
+        r"|\b{if}(?!{if_forced}| {if_advised})[^.;!?\n]{0,200}?, {the} {answer_noun}{gap} {would_be} (?P<then>{either})"
+        r"|{^had_it}[^.;!?\n]{0,200}?, {the} {answer_noun}{gap} {copula} (?P<its>{either})"
     ),
     # the other way round: "B would be right if it were 1914"
     Mask(
@@ -225,10 +224,7 @@ MASKS = (
     # only considered: "maybe B", "B is plausible"
     Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}|(?P<after>{either})[ ,]{0,2}{hedge_after}"),
     # labels of options about which something is denied: "B is not prime"
-    Mask(
-        r"{said}[\])]? {is_not}(?! {not_quite}\b)",
-        which=characters(Kind.LABEL, Kind.BARE),
-    ),
+    Mask(r"{said}[\])]? {is_not}(?! {not_quite}\b)", which=characters(Kind.LABEL, Kind.BARE)),
     # several options about which something is denied: "Mars (A) and Venus (C) are not the largest"
     Mask(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {is_not}(?! {not_quite}\b)"),
     # texts of options about which something is denied: "Paris is not in Norway"
@@ -331,13 +327,16 @@ class Reading:
             return whole or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
         labels = mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
-        if 1 < len(options_of(labels)) < len([*itertools.groupby(map(option_of, labels))]):
+        if 1 < len(options_of(labels)) < len(labels):
             raise Unreadable("options repeated")  # by a model stuck in a loop: "A B A B"
         by_label = options_of(labels)
         if Kind.CONFLICT in kinds:
             raise self.conflict(options)
         if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != options):
             raise Unreadable("label or text", by_label, options - by_label)
+        texts = (self.options.texts[option] for option in options - by_label)
+        if len(options) > 1 and any(map(pattern("{yes_no_end}").fullmatch, texts)):
+            raise Unreadable("contradiction")  # "yes, maybe"
         return options if by_label else self.options.together(options)
 
     def conflict(self, by_label: frozenset[int]) -> Unreadable:

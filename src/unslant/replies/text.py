@@ -78,8 +78,6 @@ _JSON_FIELD = pattern(
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
-_TEXT_KEY = pattern("{option_text_key}")
-"""The key of an option's text, next to that of its label."""
 _NULL = ("", '""', "''", "null", "None", "nil")
 """Values of a JSON field that holds no answer; an empty list says that no option is right."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_calls", "action_input", "query")
@@ -117,7 +115,9 @@ _MARKS_AHEAD = re.compile(
     rf"^[ \t]*(?:{_MARK}{_NO_MARK}{{1,200}}){{1,25}}{_MARK}{_NO_MARK}{{0,200}}\w\W?$", re.MULTILINE
 )
 """Marks before what they judge, on one line: "✅ B ❌ C"; after it they end the line."""
-_MARKED_LINE = re.compile(rf"^([ \t]*)({_MARK})[ \t]*({_NO_MARK}+?(?=[(,;][^\n]{{0,400}}{_MARK})|.+$)", re.MULTILINE)
+_JUDGED = rf"{_NO_MARK}+?(?=[(,;][^\n]{{0,400}}{_MARK})|.+$"
+_LABEL = rf"(?:[(\[]?\w{{1,4}}[).:\]][ \t]?(?={_MARK}{_NO_MARK}+$))?"
+_MARKED_LINE = re.compile(rf"^([ \t]*{_LABEL})({_MARK})[ \t]*({_JUDGED})", re.MULTILINE)
 """A mark, and what it judges: the line, or its first part if others are judged behind: "✅ B (A ❌, C ❌)"."""
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _HTML = re.compile(r"<(b|strong|i|em|u|span|mark)>([^<>]{0,400})</\1>", re.IGNORECASE)
@@ -198,6 +198,7 @@ def plain(text: str) -> str:
         text = shortened(normalized(_with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
+        text = pattern(r"(?<!\w)({written_on_label})(?=[A-Z](?!\w))", 0).sub(r"\1 ", text)
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
     if _LATEX_SIGN.search(text):
         for command, replacement in _LATEX.items():
@@ -283,8 +284,7 @@ def shortened(text: str) -> str:
 
 
 def _json_as_lines(text: str) -> str:
-    """The text with its first JSON object, or list of objects, as lines: ``key: value``, or the value marked as the
-    answer."""
+    """The text with its first JSON record or list as lines: ``key: value``, or the value marked as the answer."""
     text = text if '"' in text else text.translate(_QUOTES)
     for opening in itertools.islice(re.finditer(r"\[(?=\s{0,20}\{\s{0,20}\")|\{(?=\s{0,20}\")", text), 4):
         try:
@@ -301,13 +301,14 @@ def _json_lines(record: dict[str, Any], one_of: int = 1) -> Iterator[str]:
     judgement = next((str(record[key]) for key in record if pattern("{judging_key}").fullmatch(key)), "")
     right = one_of > 1 and pattern("{judged_right}").fullmatch(judgement)
     judged = _RIGHT if right else _WRONG if pattern("{judged_wrong}").fullmatch(judgement) else ""
+    texts = [record[key] for key in record if pattern("{option_text_key}").fullmatch(key)]
     for key, value in record.items():
         # The arguments of a call are an answer only where they or the tool are named so.
         if key in _ARGUMENTS and answers and not (isinstance(value, dict) and len(value) > 1):
             key, value = words("whole_field")[0], next(iter(value.values())) if isinstance(value, dict) else value
         is_answer = pattern(_KEY).fullmatch(key)
-        if is_answer and isinstance(value, dict) and len(value) == 2 and any(map(_TEXT_KEY.fullmatch, value)):
-            value = ". ".join(map(str, value.values()))
+        if is_answer and texts and isinstance(value, str):
+            value = f"{value}. {texts[0]}"
         records = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
         listed = ", ".join(map(str, value)) if isinstance(value, list) else value
         if records:
@@ -321,7 +322,8 @@ def _json_lines(record: dict[str, Any], one_of: int = 1) -> Iterator[str]:
             continue  # the question again, which would look like a next one
         elif key not in _ARGUMENTS or _ANSWER_KEY.search(str(value)):
             name = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", key)
-            yield f"{name if pattern('{wrong_before}').search(name) else key}: {listed}"
+            denies = pattern("{wrong_before}|{^rejecting$}").search(name)
+            yield f"{name if denies else key}: {'null' if value is None else listed}"
 
 
 def _json_field(match: re.Match[str]) -> str:
@@ -331,10 +333,8 @@ def _json_field(match: re.Match[str]) -> str:
 
 
 def _without_markdown(text: str) -> str:
-    bare = _BELOW_HEAD.search(text) is not None
-    text = "\n".join(
-        _row(line) if line.lstrip()[:1] == "|" or (bare and "|" in line) else line for line in text.split("\n")
-    )
+    pipe = "|" if _BELOW_HEAD.search(text) else "\n|"  # anywhere on a line, or at its beginning
+    text = "\n".join(_row(line) if pipe in "\n" + line.lstrip() else line for line in text.split("\n"))
     # In pairs only: "<b>" alone may be an option. Once more, since they are nested.
     text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", text)))
     text = _CHINESE_MARK.sub(lambda match: "✓ " if match[0][1:2] == "√" else "✗ ", text)
