@@ -1,5 +1,5 @@
-"""Replies of three kinds (languages; reasoning, records and lists; judges and unusual questions), in two rounds, labelled
-by reading them before the reader was tried on them: next to all answers are read, and none as another."""
+"""Replies of three kinds (languages; reasoning, records and lists; judges and unusual questions), in two rounds,
+labelled before the reader was tried on them: next to all answers are read, and none as another."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.reliability import Options
 from benchmarks.reliability.long_replies import READERS, attack
 from unslant.replies import extract_labels, extract_verdict, stated_confidence
+from unslant.replies.grammar import words
 from unslant.replies.text import LIMIT, clean
 
 MEGABYTE = 1_000_000
@@ -59,6 +60,11 @@ def test_random_hostile_replies(name):
     hangs = [example for example in row.examples if not example.endswith((" s", "characters"))]
     assert row.attempts >= 20
     assert not hangs
+
+
+def test_a_list_joined_by_a_word_of_several_languages_is_read():
+    for word in filter(str.isalpha, dict.fromkeys(words("and"))):
+        assert extract_labels(f"A {word} B {word} " * 50, "ABCD", CITIES).status == "unparsed"
 
 
 def test_both_ends_of_a_long_reply_are_read():

@@ -83,7 +83,7 @@ _ENDS_LOOK_ALIKE = pattern(r"[^\w\s]|\n|\Z| (?:{joining}|-)(?!\w)", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
+_IN_RUN = r"(?>{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
