@@ -46,6 +46,9 @@ def most_probable(reading: Reading) -> Outcome:
         return None
     if RULED_OUT.search(reading.plain):  # "eliminate A: 0.7, B: 0.3"
         return None
+    rest = pattern(r"{confidence}|{probability}|{percent}").sub("", reading.plain)
+    if "%" in rest and re.search(r"[^\W\d_]", rest):
+        return None  # shares of something else: "Purity: A: 10%, B: 90%"
     likeliest = options_of(one for one, share in shares if share == best)
     adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
     return (likeliest, "most probable") if adds_up and len(likeliest) == 1 else None
