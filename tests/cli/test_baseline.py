@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,11 @@ def test_rows_of_lists_are_compared_by_what_they_are_of_and_not_by_rank(unslant:
     ran = unslant(*log, "--fail-if", condition)
     assert ran.code == 4
     assert "baseline.models.alpha.expected_accuracy.difference is" in ran.err
-    assert "Against old.json: alpha: mean over orders +" in ran.out
+    said = re.search(r"Against old.json: alpha: mean over orders \+([\d.]+)\s+\(([\d.]+)\s+to\s+([\d.]+)\)", ran.out)
+    assert said
+    low, high = map(float, said.groups()[1:])
+    alone = changes()["models.alpha.expected_accuracy"]["difference"]
+    assert 0 <= low < alone["low"] < alone["high"] < high <= 1, "what was picked from several has a wider interval"
     assert "beta: accuracy, mean over orders" in ran.out, "rows of the table have no names"
     assert not any(key.startswith("pairs") for key in changes()), "the other model is ahead now"
 

@@ -17,7 +17,7 @@ from unslant.errors import InputError, one_of, shown
 from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.result import RecordedResult, StudyResult, responses_in
 from unslant.files import parse_json, read_text
-from unslant.metrics import METRICS, Estimate, PairedDifference, verdicts
+from unslant.metrics import METRICS, Estimate, PairedDifference, Verdict, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
 from unslant.metrics.registry import impossible
@@ -249,11 +249,7 @@ class WithBaseline(StudyResult):
         page, name = self.result.page(), self.baseline.path.name
         pairs = [pair for _, pair in self.comparison.differences]
         claims = verdicts([pair.difference for pair in pairs], p=[pair.p_value for pair in pairs])
-        changes = [
-            f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
-            for pair, claim in zip(pairs, claims, strict=True)
-            if claim.differs
-        ]
+        changes = [self._words(pair, claim) for pair, claim in zip(pairs, claims, strict=True) if claim.differs]
         outcome = listed(changes, MOST_CHANGES) if changes else f"no change shown in {count(len(pairs), 'number')}"
         left_out = max(pair.n_unpaired for pair in pairs)
         outcome += f" on the {count(max(pair.difference.n for pair in pairs), 'question')} of both" * (left_out > 0)
@@ -272,6 +268,11 @@ class WithBaseline(StudyResult):
         )
         lines = (f"Against {name}: {outcome}{self.caveat}.", *page.lines)[:3]
         return replace(page, lines=lines, panels=(panel, *page.panels))
+
+    def _words(self, pair: PairedDifference, claim: Verdict) -> str:
+        """A change with an interval that holds for all numbers at once; the table has that of each alone."""
+        joint = claim.joint.within(min(-1.0, pair.difference.low), max(1.0, pair.difference.high))
+        return f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(joint, METRICS['difference'])}"
 
     def _of(self, pair: PairedDifference) -> str:
         return f"{of}: " if (of := self.of.get(pair.measure)) else ""
