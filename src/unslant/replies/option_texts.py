@@ -99,21 +99,11 @@ def end_of(text: str, end: int) -> int:
     return closing.end() if closing else end
 
 
-class _Option(NamedTuple):
-    """The text of an option, as it is searched for."""
-
-    tokens: list[Token]
-    telling: bool
-    stems: list[str]
-    joined: str
-    telling_stems: frozenset[str]
-
-    @staticmethod
-    @lru_cache(maxsize=1 << 13)  # every page of a question has the same options
-    def of(text: str) -> _Option:
-        sequence = tokens(text)
-        telling_stems = frozenset(token.stem for token in sequence if is_telling([token]))
-        return _Option(sequence, is_telling(sequence), _stems(sequence), _line(sequence), telling_stems)
+@lru_cache(maxsize=1 << 13)  # every page of a question has the same options
+def _read(text: str) -> tuple[list[Token], frozenset[str]]:
+    """The words of an option's text, and the stems of its telling ones."""
+    sequence = tokens(text)
+    return sequence, frozenset(token.stem for token in sequence if is_telling([token]))
 
 
 class OptionTexts:
@@ -121,12 +111,10 @@ class OptionTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
-        each = [_Option.of(text) for text in texts]
-        self.tokens = [one.tokens for one in each]
-        self.telling = [one.telling for one in each]
-        self._stems = [one.stems for one in each]
-        self._joined = [one.joined for one in each]
-        self._telling_stems = [one.telling_stems for one in each]
+        self.tokens = [_read(text)[0] for text in texts]
+        self.telling = [is_telling(sequence) for sequence in self.tokens]
+        self._stems = [_stems(sequence) for sequence in self.tokens]
+        self._telling_stems = [_read(text)[1] for text in texts]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # "Not Sydney" next to "Sydney" and others may be that option, or deny the other one.
         named = {text.casefold() for text in texts} if len(texts) > 2 else set()
@@ -191,7 +179,7 @@ class OptionTexts:
     def _containing(self, text: str) -> frozenset[int]:
         """Options of whose text ``text`` is a part, if it is telling."""
         words = tokens(text)
-        return frozenset(o for o, line in enumerate(self._joined) if is_telling(words) and _line(words) in line)
+        return frozenset(o for o, one in enumerate(self.tokens) if is_telling(words) and _line(words) in _line(one))
 
     def nearer(self, text: str, option: int) -> list[int]:
         """Other options whose texts hold all of a few words, at least two, while ``option``'s holds none."""

@@ -49,8 +49,6 @@ _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄
 # Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
 _SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _SIGNS |= {first + i: str(i + 1) for first in (0x2776, 0x2780, 0x278A, 0x24F5) for i in range(10)}
-_LATEX_SIGN = re.compile(r"[\\$]|\{,\}")
-"""Without one of these, a text holds no LaTeX command."""
 _LATEX = {
     r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
@@ -200,7 +198,7 @@ def plain(text: str) -> str:
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
         text = pattern(r"(?<!\w)({written_on_label})(?=[A-Z](?!\w))", 0).sub(r"\1 ", text)
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
-    if _LATEX_SIGN.search(text):
+    if re.search(r"[\\$]|\{,\}", text):  # no command is without one of these
         for command, replacement in _LATEX.items():
             text = re.sub(command, replacement, text)
     return text
