@@ -80,13 +80,16 @@ def read_result(path: str | Path) -> StudyResult:
         training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training
     from unslant.experiment.result import RecordedResult, responses_in
+    from unslant.responses.importers.logged import placed
 
-    name = responses_in(path).run.study
+    responses = responses_in(path)
+    name = responses.run.study
     kind = study_named(name).result if name in studies() else None
     if kind is None or not issubclass(kind, RecordedResult):
         usable = ", ".join(name for name in studies() if issubclass(study_named(name).result, RecordedResult))
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {usable}")
-    return kind.from_parquet(path)
+    with placed(path):
+        return kind.of(responses)
 
 
 def compare(*results: StudyResult | str | Path) -> StudyResult:
