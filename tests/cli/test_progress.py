@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.command_line import unslant
 from unslant.experiment.running import ProgressView, facts, show_progress
 from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
+from unslant.responses import Responses, importers
 
 
 class Clock:
@@ -169,3 +175,30 @@ def test_a_line_in_place_shows_every_end() -> None:
         view("scoring", 0, 10)
         view("scoring", 10, 10)
     assert [line.split(",")[0] for line in lines] == ["scoring: 10 of 10"] * 2
+
+
+@pytest.mark.parametrize("command", [["audit"], ["leaderboard"], ["debias", "--out", "answers.jsonl"], ["report"]])
+def test_a_log_is_said_to_be_loaded_while_it_is_read(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": f"q{i}", "options": ["x", "y"], "answer": "AB"[i % 2], "probs": [0.7, 0.3]} for i in range(12)]
+    Path("replies.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    steps: list[str] = []
+    load_logs = importers.load_logs
+
+    def read(*args: Any) -> list[Responses]:
+        steps.append("read")
+        return load_logs(*args)
+
+    @contextmanager
+    def loading(view: ProgressView, name: str, after: float) -> Iterator[None]:
+        assert after == 10  # off a terminal, a log that takes seconds needs no line
+        steps.append(f"loading {name}")
+        yield
+        steps.append("loaded")
+
+    monkeypatch.setattr(ProgressView, "loading", loading)
+    monkeypatch.setattr(importers, "load_logs", read)
+    assert unslant(*command, *["--log"] * (command != ["report"]), "replies.jsonl").code == 0
+    assert steps == ["loading replies.jsonl", "read", "loaded"]

@@ -47,12 +47,15 @@ def debias(
     from unslant.experiment.outputs import check_file
 
     if log:
+        from unslant.experiment.running import reading_logs
         from unslant.studies.debias.answers import debias_log
 
         o.check_no_model(model, questions)
         check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields"))
         check_file(out)
-        _write(debias_log(log, settings.method, settings.fields), out, quiet)
+        with reading_logs(log, quiet):
+            answers = debias_log(log, settings.method, settings.fields)
+        _write(answers, out, quiet)
         return
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")

@@ -45,6 +45,7 @@ def report(
     """
     from unslant.auditing.comparison import side_by_side
     from unslant.experiment.outputs import check_file, check_folder, check_owner
+    from unslant.experiment.running import reading_logs
     from unslant.reports import Report
     from unslant.responses.provenance import Provenance
 
@@ -56,7 +57,8 @@ def report(
         raise InputError("--store applies only to ids of runs; leave it out")
     check_file(out)
     check_folder(figures, tables)
-    page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
+    with reading_logs(runs, quiet):
+        page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
     folders = o.ReportOptions(figures=figures, tables=tables)
     check_owner(folders, *(Provenance.model_validate(block) for block in page.provenance))
     written: list[str] = []

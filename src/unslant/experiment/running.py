@@ -7,7 +7,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -21,6 +21,7 @@ from rich.text import Text
 from unslant.asking import Progress, at_once, no_progress
 from unslant.errors import InputError, UnslantError, one_line
 from unslant.experiment import StoreOptions
+from unslant.experiment.result import listed_files
 from unslant.models import ScoringModel, facts_of
 from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets
 from unslant.responses.provenance import Provenance, model_block
@@ -222,6 +223,14 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
         yield view
 
 
+@contextmanager
+def reading_logs(logs: Sequence[Any], quiet: bool) -> Iterator[None]:
+    """Show that logs are read and measured while the block runs, unless ``quiet``: 100,000 replies take minutes."""
+    name = listed_files(logs) if len(logs) == 1 else f"{len(logs)} logs"
+    with show_progress(quiet) as view, view.loading(name, _SECONDS_BETWEEN_LINES):
+        yield
+
+
 def progress_of_python() -> Progress:
     """The default progress of a Python call: in a notebook one line, updated in place; elsewhere none."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -290,8 +299,8 @@ class ProgressView:
             self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
 
     @contextmanager
-    def loading(self, name: str) -> Iterator[None]:
-        """Show that a model is being loaded: at once on a terminal, elsewhere in a line after a second."""
+    def loading(self, name: str, after: float = 1.0) -> Iterator[None]:
+        """Show that a model or a log is being loaded: at once on a terminal, elsewhere in a line ``after`` seconds."""
         if not self.write:
             task = self.bar.add_task(f"loading {one_line(name)}", total=None, model=None, before=0)
             try:
@@ -299,7 +308,7 @@ class ProgressView:
             finally:
                 self.bar.remove_task(task)
             return
-        timer = threading.Timer(1.0, self.write, [f"loading {one_line(name)} ..."])
+        timer = threading.Timer(after, self.write, [f"loading {one_line(name)} ..."])
         timer.daemon = True
         timer.start()
         try:

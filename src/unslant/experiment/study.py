@@ -173,7 +173,7 @@ class Study(Generic[S]):
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
         from unslant.experiment.outputs import check_outputs, check_owner, check_shard, write_outputs, write_shard
-        from unslant.experiment.running import recording
+        from unslant.experiment.running import reading_logs, recording
 
         self.check(given)
         if shard := given.shards.shard:
@@ -181,7 +181,8 @@ class Study(Generic[S]):
         study = self.compared if len(given.models) > 1 else self.result.study
         check_outputs(outputs, self.result, "" if given.log else study)  # a log may be of several models
         if given.log:
-            result = self.read(given)
+            with reading_logs(given.log, outputs.quiet):
+                result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
         check_owner(outputs)
         self.check_replies(given, self.settings_of_each(given))
