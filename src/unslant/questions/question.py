@@ -315,8 +315,7 @@ def same_questions(a: Mapping[str, Question | int], b: Mapping[str, Question | i
         del texts_a[name], texts_b[name]
     rest_a, rest_b = _unique(texts_a), _unique(texts_b)
     by_text = [(rest_a[one], rest_b[one]) for one in rest_a if one in rest_b]
-    by_text = [(one, other) for one, other in by_text if _agree(texts_a[one], texts_b[other])]
-    return [(name, name) for name in by_id] + by_text
+    return [(name, name) for name in by_id] + [(one, two) for one, two in by_text if _agree(texts_a[one], texts_b[two])]
 
 
 def texts_known(*sets: Mapping[str, Question | int]) -> bool:
