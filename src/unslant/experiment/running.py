@@ -19,9 +19,8 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from unslant.asking import Progress, at_once, no_progress
-from unslant.errors import InputError, UnslantError, one_line
+from unslant.errors import InputError, UnslantError, one_line, shown
 from unslant.experiment import StoreOptions
-from unslant.experiment.result import listed_files
 from unslant.models import ScoringModel, facts_of
 from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets
 from unslant.responses.provenance import Provenance, model_block
@@ -224,9 +223,9 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
 
 
 @contextmanager
-def reading_logs(logs: Sequence[Any], quiet: bool) -> Iterator[None]:
+def reading_logs(logs: Sequence[str | Path], quiet: bool) -> Iterator[None]:
     """Show that logs are read and measured while the block runs, unless ``quiet``: 100,000 replies take minutes."""
-    name = listed_files(logs) if len(logs) == 1 else f"{len(logs)} logs"
+    name = shown(logs[0]) if len(logs) == 1 else f"{len(logs)} logs"
     with show_progress(quiet) as view, view.loading(name, _SECONDS_BETWEEN_LINES):
         yield
 
