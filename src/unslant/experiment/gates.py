@@ -253,8 +253,9 @@ class WithBaseline(StudyResult):
         outcome = listed(changes, MOST_CHANGES) if changes else f"no change shown in {count(len(pairs), 'number')}"
         left_out = max(pair.n_unpaired for pair in pairs)
         outcome += f" on the {count(max(pair.difference.n for pair in pairs), 'question')} of both" * (left_out > 0)
-        unpaired = "Not paired: intervals are approximate and, as a rule, too wide."
-        how = "Paired by question." if self.comparison.paired else unpaired
+        how = (
+            "Paired by question." if self.comparison.paired else "Not paired: approximate intervals, usually too wide."
+        )
         figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
         rows = [
             {**row, "metric": f"{self._of(pair)}{row['metric']}"} for row, pair in zip(figure.rows, pairs, strict=True)
@@ -271,8 +272,8 @@ class WithBaseline(StudyResult):
 
     def _words(self, pair: PairedDifference, claim: Verdict) -> str:
         """A change with an interval that holds for all numbers at once; the table has that of each alone."""
-        joint = claim.joint.within(min(-1.0, pair.difference.low), max(1.0, pair.difference.high))
-        return f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(joint, METRICS['difference'])}"
+        change = claim.joint if metric_of(pair.measure).share else claim.jointly()
+        return f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(change, METRICS['difference'])}"
 
     def _of(self, pair: PairedDifference) -> str:
         return f"{of}: " if (of := self.of.get(pair.measure)) else ""

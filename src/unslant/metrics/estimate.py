@@ -242,9 +242,12 @@ class Verdict:
 
     @property
     def joint(self) -> Estimate:
-        """The estimate, a share or a difference of shares, with an interval that holds for all that were looked at
-        (Bonferroni), and so also for the one that was picked as the largest; a claim keeps it on its side of the null
-        (Strassburger and Bretz 2008)."""
+        """:meth:`jointly`, of a share or a difference of shares: within its range."""
+        return self.jointly().within(0.0 if self.null else -1.0, 1.0)
+
+    def jointly(self) -> Estimate:
+        """The estimate with an interval that holds for all that were looked at (Bonferroni), and so also for the one
+        that was picked as the largest; a claim keeps it on its side of the null (Strassburger and Bretz 2008)."""
         wide = self.estimate
         if self.looked_at > 1 and wide.n > 1:
             from scipy.special import stdtrit
@@ -255,7 +258,7 @@ class Verdict:
             low = max(low, self.null) if self.kind == "above" else low
             high = min(high, self.null) if self.kind == "below" else high
             wide = replace(wide, low=low, high=high)
-        return wide.within(0.0 if self.null else -1.0, 1.0)
+        return wide
 
     @property
     def differs(self) -> bool:

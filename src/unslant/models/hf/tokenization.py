@@ -109,7 +109,7 @@ class Encoder:
         return []
 
     def _written(self, prompt: Prompt, *, reply: bool = False) -> tuple[str, bool]:
-        """The prompt as one text (:func:`unslant.models.hf.chats.chat_text`), and whether :class:`Literal` must tokenize it."""
+        """The prompt as one text, and whether :class:`Literal` must tokenize it."""
         texts = [prompt.text, *(message.content for message in prompt.messages), *prompt.continuations]
         if spelled := self._literal.spelled(texts):
             self.spelling.add(prompt.group)
