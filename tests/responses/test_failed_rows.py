@@ -16,6 +16,11 @@ from unslant.responses.importers import load_logs
 PROMPT = "Which?\nA. one\nB. two\nC. three\nAnswer:"
 SAID = "0.500 (HELM's exact_match, 4 rows). Without the rows that failed (1), which do not count below, it is 0.667."
 
+TABLE: list[dict[str, Any]] = [
+    {"id": "a", "question": "Which?", "options": ["one", "two"], "answer": 1, "reply": "B"},
+    {"id": "b", "question": "Name it.", "options": ["one"], "answer": 0, "reply": "A"},
+]
+
 
 def lm_eval(i: int, resps: Any, acc: float, **generated: Any) -> dict[str, Any]:
     doc = {"question": f"Which is {i}?", "choices": ["one", "two", "three"]}
@@ -40,6 +45,19 @@ def test_lm_eval_samples_without_scores(tmp_path: Path, failed: list[Any]) -> No
     assert [row.status for row in found.rows()] == ["ok", "error"]
     (reported,) = found.run.logged.reported
     assert (reported.parted, reported.failed) == (0, 1)
+
+
+def test_a_question_with_one_option_is_left_out_and_counted(tmp_path: Path) -> None:
+    """Five questions of a sample of MMLU-Pro have one option; its logs were refused for them."""
+    whole = lm_eval(0, [["B"]], 1.0, until=["\n"])
+    one = json.loads(json.dumps(whole).replace("\\nB. two\\nC. three", "").replace(', "two", "three"', ""))
+    one |= {"doc_id": 1, "target": "0"}
+    for name, rows in {"samples_t.jsonl": [whole, one], "table.jsonl": TABLE}.items():
+        found = read(tmp_path / name, rows)
+        assert len(list(found.rows())) == 1
+        assert found.run.logged.dropped == {"questions with one option": 1}
+    with pytest.raises(InputError, match=r"samples_t\.jsonl.*no page with two options"):
+        read(tmp_path / "samples_t.jsonl", [one])
 
 
 @pytest.mark.parametrize("cut", [5, 60, 200])

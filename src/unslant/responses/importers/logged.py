@@ -141,7 +141,7 @@ class Logged:
         places = self.answers | (self.chosen or frozenset())
         wrong = {
             "an id that is not a text of at least one character": not (isinstance(self.id, str) and self.id),
-            f"{n} options; from 2 to 1,000 can be read": not 2 <= n <= 1000,
+            f"{n} options; from 1 to 1,000 can be read": not 1 <= n <= 1000,
             "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
             f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
             f"{len(self.authors)} authors for {n} labels": len(self.authors) not in (0, n),
@@ -240,8 +240,13 @@ class Log:
 
     def __post_init__(self) -> None:
         check_plain([self.model, self.task])
-        if not self.pages:
-            raise ValueError("it holds no page with its options")
+        # MMLU-Pro has questions with one option, which leave nothing to choose
+        choices = tuple(page for page in self.pages if len(page.labels) > 1)
+        if not choices:
+            raise ValueError(f"it holds no page with {'two' if self.pages else 'its'} options")
+        if left_out := len(self.pages) - len(choices):
+            dropped = self.dropped + Counter({"questions with one option": left_out})
+            vars(self).update(pages=choices, dropped=dropped, of=self.of or len(self.pages))
 
 
 class Consistency:

@@ -272,7 +272,7 @@ class PageRow:
             "repeat": self.repeat(),
             "score": self.score(),
         }
-        if n < 2 or len(labels) != n:
+        if not n or len(labels) != n:
             reason = f"{len(labels)} labels for {n} options" if n else "the number of options is not known"
             reason += "; name the column of their texts (--fields options=COLUMN), or add a column labels, such as "
             raise self.fail("labels", reason + "A|B|C|D")
