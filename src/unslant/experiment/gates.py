@@ -253,9 +253,7 @@ class WithBaseline(StudyResult):
         outcome = listed(changes, MOST_CHANGES) if changes else f"no change shown in {count(len(pairs), 'number')}"
         left_out = max(pair.n_unpaired for pair in pairs)
         outcome += f" on the {count(max(pair.difference.n for pair in pairs), 'question')} of both" * (left_out > 0)
-        how = (
-            "Paired by question." if self.comparison.paired else "Not paired: approximate intervals, usually too wide."
-        )
+        how = "Paired by question." if self.comparison.paired else "Not paired: intervals are rough, often too wide."
         figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
         rows = [
             {**row, "metric": f"{self._of(pair)}{row['metric']}"} for row, pair in zip(figure.rows, pairs, strict=True)
