@@ -33,7 +33,8 @@ def test_alone_a_difference_is_claimed_exactly_where_the_interval_excludes_the_n
 @given(st.lists(ESTIMATES, min_size=1, max_size=9))
 def test_the_joint_interval_holds_the_alone_one_and_keeps_what_is_claimed(several: list[Estimate]) -> None:
     for one in verdicts(several):
-        joint, alone = one.joint, one.estimate
+        joint, alone = one.jointly(), one.estimate
+        assert one.joint == joint.within(-1.0, 1.0)
         assert joint.excludes(0.0) <= alone.excludes(0.0)
         assert joint.value == alone.value
         if one.kind == "above":

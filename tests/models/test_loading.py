@@ -230,9 +230,13 @@ def test_the_hub_is_asked_when_it_answers(monkeypatch):
 def test_context_limit_is_read_from_every_spelling():
     from unslant.models.hf.model import _context_limit
 
-    assert _context_limit(AutoConfig.for_model("gpt2", n_positions=77)) == 77
-    assert _context_limit(AutoConfig.for_model("llama", max_position_embeddings=99)) == 99
-    assert _context_limit(AutoConfig.for_model("mamba")) > 1_000_000
+    def limit(kind: str, **sizes: int) -> int:
+        with torch.device("meta"):
+            return _context_limit(AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **sizes)))
+
+    assert limit("gpt2", n_positions=77) == 77
+    assert limit("llama", max_position_embeddings=99, num_hidden_layers=1) == 99
+    assert limit("mamba", num_hidden_layers=1) > 1_000_000
 
 
 def test_bfloat16_is_offered_once_where_the_processor_has_it_and_the_model_is_large(

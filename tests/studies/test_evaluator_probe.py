@@ -87,7 +87,7 @@ def test_favouritism_grows_with_strength(questions):
 def test_there_is_none_where_none_is_planted(questions):
     found = probe(take_part(fair), questions)
     assert all(r["ocr"].value == 0.0 for bias in found.models.values() for r in bias.rates.values())
-    assert "cannot be determined on 36 questions; about 360 would settle it" in found.headline
+    assert "cannot be determined on 36 questions; about 120 would settle it" in found.headline
 
 
 def test_strengths_are_nested():

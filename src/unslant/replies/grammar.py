@@ -91,7 +91,7 @@ def expand(template: str, parts: Mapping[str, str]) -> str:
         if name in parts:
             return expand(parts[name], parts)
         spaced, unspaced = _phrases(name)
-        # A phrase that two languages share stands once: in a list of options, each copy doubles the ways to match.
+        # A phrase that two languages share is named once: in a list of options, each copy doubles the ways to match.
         together = "|".join(dict.fromkeys(spaced))
         if spaced and (begin or end):
             together = (r"\b" if begin else "") + f"(?:{together})" + (r"\b" if end else "")

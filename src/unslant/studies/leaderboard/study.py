@@ -235,7 +235,7 @@ def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:
 
 
 MOST_REUSED = 0.1
-"""Share of a model's prompts that may come from the store before what the others took no longer stands for all."""
+"""Share of a model's prompts that may come from the store before what the others took says too little of all."""
 
 
 @metric("ways.tokens", "tokens", "that go through the model", digits=0, unit="tokens", source="P1 table 2")
