@@ -49,6 +49,12 @@ from unslant.replies.verdict import true_or_false
 
 _SIGN = re.compile(r"(?m)(?<![^\s(\[{\"'*_`:])[$#](?![^\s)\]}\"'*_`.,:;!?])(?!(?<=^#) +\w)")
 """A sign that is set off like a label, and does not open a heading."""
+_AROUND = " \n.*_`()[]\"'“”„«»‘’「」"
+_SAID_TO_BE = pattern(
+    r"\A[*_]{0,3}(?:(?:{the}|{before_field}|{article}) ){0,5}"
+    r"(?:(?:{answer_noun} {copula}|{cue}) ?[:：]?|(?:{field}|{answer_noun}) ?[:：])[*_\s]{0,6}"
+)
+"""What introduces an answer and says no more: "The correct answer is "."""
 _LONG = 700
 """Characters up to which an option's text in a sentence is trusted."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
@@ -88,7 +94,7 @@ _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _UNSURE = pattern(r"{^unsure$}|[.!?\n] ?{turning}\b[^.!?\n{not_any}]{0,300}\w\Z")
 _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
-_REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|\b{relative} {labelled}|:\Z")
+_REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|{^all$}|\b{relative} {labelled}|:\Z")
 """What a reply that rejects its only option says in any language, or the end of one that was about to discuss it."""
 _SAID_OF_LABEL = pattern(
     rf"\W?{characters(Kind.BARE)} (?!{{option_adverb}}\b)(?=[^\W\d_]{{2}})"
@@ -126,6 +132,8 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
         ['B']
     """
+    if len(echoed := _echoed(reply, labels, options)) == 1:
+        return Extracted("ok", frozenset({labels[echoed[0]]}), "line")
     # Markdown and LaTeX give "#" and "$" another meaning, unless they are labels that stand alone.
     text = clean(_SIGN.sub(lambda sign: SIGNS[sign[0]] if sign[0] in labels else sign[0], reply), options)
     if not text:
@@ -139,6 +147,18 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     read = by_first_rule(RULES, _reading(text, labels, options), labels, text)
     return read if read.rule != NO_ANSWER else true_or_false(reply, labels, options) or read
+
+
+def _echoed(reply: str, labels: Sequence[str], options: Sequence[str]) -> list[int]:
+    """Options whose text is all that a reply says, letter by letter, perhaps after "the answer is", in quotation marks,
+    in bold or with a stop; none if that text is a label."""
+    said = _SAID_TO_BE.sub("", reply.strip())
+    bare = said.strip(_AROUND)
+    if bare.casefold() in {"", *(label.strip(_AROUND).casefold() for label in labels)}:
+        return []
+    shown = list(enumerate(options[: len(labels)]))
+    exact = [option for option, text in shown if text.strip() == said]
+    return exact or [option for option, text in shown if text.strip(_AROUND) == bare]
 
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:

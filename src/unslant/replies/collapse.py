@@ -70,9 +70,9 @@ _OF_ALL_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
-_COPULA_BEHIND = "|".join(words("copula_behind"))
+_COPULA_BEHIND, _CASE_ENDING = "|".join(words("copula_behind")), "|".join(words("case_ending"))
 _INITIAL = re.compile(r"[^\W\d_]\. ?\w")
-_LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u0587\u05d0-\u05ea\u0620-\u065f\u0671-\u0963\u0971-\u0e7f\u10a0-\u135a"
+_LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u0587\u05d0-\u05ea\u0620-\u065f\u0671-\u0963\u0971-\u0e7f\u10a0-\u135aḀ-῿"
 _GAP = pattern(r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?", 0)
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _CYRILLIC = "АВСЕНКМОРТХ"
@@ -179,9 +179,10 @@ class Collapser:
         )
         # Not inside a word, a number ("1.5", "2-butanol") or a formula.
         self._label = re.compile(
-            rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?<!\d/)(?<!\d / )(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-[{_LETTER}]|'(?!(?:{_COPULA_BEHIND})\b)"
-            rf"[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*])",
+            rf"(?<![{_LETTER}\\^.]|(?<![\u05d0-\u05ea])-)(?<![{_LETTER}]')(?<!\d/)(?<!\d / )"
+            rf"(?:{'|'.join(alternatives) or '(?!)'})"
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-(?!(?:{_CASE_ENDING})\b)[{_LETTER}]|{words('article_ending')[0]}"
+            rf"|'(?!(?:{_COPULA_BEHIND})\b)[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -310,6 +311,8 @@ class Collapser:
         if complete or (asserted and joined and not below and "," not in gap.group()):
             return end_of(text, reply.tokens[other_end - 1].end), reply.conflict(option, others)
         part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
+        if part is not None and "," in gap.group() and part.end() + 1 in reply.labels:
+            part = None  # "(C), non (D)": a word between labels
         owners = self.options.containing(part.group()) if part else frozenset()
         if part is not None and owners:
             return part.end(), mention(option, Kind.BOTH) if option in owners else reply.conflict(option, owners)
@@ -327,16 +330,18 @@ class Collapser:
         if form in _CYRILLIC and form not in self.labels and not _ENDS_LOOK_ALIKE.match(after):
             return None  # "В Москве": a word of one letter
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
+            if other := _BEFORE_NO_LABEL.search(before):
+                return Kind.MASKED if other["series"] else None  # "vitamin C"
             word = _WORD_AFTER.match(after) if _WORDY.fullmatch(form) else None
             joins = {*_AFTER_LABEL.get(form, _AFTER_ANY_LABEL), *self._index}
             if word and word[1].casefold() not in joins and not _JUDGED.match(after):
-                return None  # "A man walks"
+                # "A man walks"; but "tanto C como A son incorrectas" is about A, in whatever language
+                within = re.search(r"[^\W\d_] \Z", before) and form.isupper() and not word[1][0].isupper()
+                return Kind.MASKED if within else None
             if form in LABEL_WORDS and form.islower() and not label.as_shown and _AFTER_ARTICLE.match(after):
                 return None  # "a B": an article in Portuguese, a conjunction in Russian
             if pattern(r" \w {singular_verb}\b").match(after) and form in words("article_label"):
                 return None  # "A B está correta"
-            if other := _BEFORE_NO_LABEL.search(before):
-                return Kind.MASKED if other["series"] else None  # "vitamin C"
         if not after and len(form) == 1 and not label.as_shown and pattern(r"\b{article_word} \Z").search(before):
             return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")

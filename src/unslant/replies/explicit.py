@@ -27,14 +27,16 @@ _SAID = {
     # "B is the correct option", "which leaves C"
     "called the answer": r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
     r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
-    r"|\b{leaves}(?P<left>{one}(?!{joined}{one}))|\b{matches}(?P<matched>{marked})"
+    r"|\b{leaves}(?P<left>{one}(?!{joined}{any}))|\b{matches}(?P<matched>{marked})"
     # "between A and B, B is better"
     r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}"
-    r"(?:(?P<better>{one}) {better}(?!\w)|{better_first} (?P<best>{one}){end})",
+    r"(?:(?P<better>{one}) {better}(?!\w)|{better_first} (?P<best>{one}){end})"
+    # "A seems plausible, but B is better"
+    r"|{masked}[^.!?\n{not_any}]{0,60}{^but$},? ?(?:{article} )?(?P<turned>{one}) ?{better}{end}",
     # what a sentence comes down to: "so B.", "is (D)."
     "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
-    r"|{wrong}{wrong_after}[,;] ?"
-    r"|{^but$}(?! {^also$}),? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
+    r"|{wrong}{wrong_after}[,;] ?{but_rather}?"
+    r"|{^but$}(?! {^also$}),? (?:(?:{lead_word$}|{nowadays$})[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
     r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
     r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
     # of an earlier answer: "Actually, B covers all three"
@@ -51,7 +53,7 @@ _NEAR = 40
 """Characters between two answers, or after the last, that are too few for reasoning."""
 
 _ALONE = {
-    "lead": r"(?:{lead_word}\b[ ,:!.]{0,3}){0,3}",
+    "lead": r"(?:{lead_word$}[ ,:!.]{0,3}){0,3}",
     "tail": (
         r"(?: ?,? ?{over_another}{any}| ?\([^()\n]{0,40}\)|{tail_word}"
         r"|,? (?:{confidence}|{probability})[ :]{0,3}[\d.]{1,5} ?%?|{only}(?: {one})?)?[ .!;:,)\]}>⟧\"'-]{0,6}$"

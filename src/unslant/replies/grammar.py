@@ -24,6 +24,8 @@ from functools import cache
 from importlib import resources
 
 _REFERENCE = re.compile(r"\{(\^?)([a-z_]+)(\$?)\}")
+_END_OF_WORD = r"(?:\b|(?<=[\u0900-\u0dff])(?!\w))"
+"""A vowel sign, such as the last of "नहीं", is no part of a word to a regular expression."""
 _SPACE = re.compile(r"_|\{\^?[a-z_]+\$?\}")
 
 
@@ -37,7 +39,9 @@ def languages() -> dict[str, Mapping[str, str | bool]]:
 
 @cache
 def _simplified() -> dict[int, str]:
-    return {ord(pair[0]): pair[1] for pair in str(languages()["zh.toml"]["simplified"]).split()}
+    digits = {zero + digit: str(digit) for zero in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for digit in range(10)}
+    marks = dict.fromkeys(range(0x64B, 0x653), "")  # of Arabic, which few replies write
+    return digits | marks | {ord(pair[0]): pair[1] for pair in str(languages()["zh.toml"]["simplified"]).split()}
 
 
 def normalized(text: str) -> str:
@@ -94,7 +98,7 @@ def expand(template: str, parts: Mapping[str, str]) -> str:
         # A phrase that two languages share is named once: in a list of options, each copy doubles the ways to match.
         together = "|".join(dict.fromkeys(spaced))
         if spaced and (begin or end):
-            together = (r"\b" if begin else "") + f"(?:{together})" + (r"\b" if end else "")
+            together = (r"\b" if begin else "") + f"(?:{together})" + (_END_OF_WORD if end else "")
         return expand(f"(?:{'|'.join(filter(None, (together, *unspaced)))})", parts)
 
     return _REFERENCE.sub(expression, template)
@@ -176,7 +180,10 @@ PARTS = {
     "be_verb": r"(?:{be_word}\b ?)",
     "is_not": r"(?:(?:{be_verb}{1,2}(?:{option_adverb} )?{not}|{be_word}{not_ending}|{be_not})\b)",
     # Lists. A subject is one mention, or several joined, before a verb.
-    "joined": (r"(?: ?(?:[,/&+|、]|{^and$}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}| (?={labelled})|(?={labelled}))"),
+    "joined": (
+        r"(?: ?(?:[,/&+|、]|{^and$}|{and_prefix}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}"
+        r"| (?={labelled})|(?={labelled}))"
+    ),
     "subject": r"{one}(?:{joined}{one}){0,25}",
     # The same as an answer: no member is the subject of what follows; further ones may be on lines of their own.
     "listed": (
@@ -190,8 +197,8 @@ PARTS = {
     "option": r"(?:(?:{option_adjective} ){0,4}{option_noun}\b)",
     "right": r"(?:(?:{right_adverb} )?{right_word})",
     "named": r"(?: ?\(?(?:{either})\)?)?",
-    "is_none": r"(?:(?!{none},? {except}{any})(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))",
-    "is_all": r"(?:{all}(?!\w)(?!{all_goes_on}))",
+    "is_none": r"(?:(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w)(?!,? {except}{any}))",
+    "is_all": r"(?:{all}(?!\w)(?!{all_goes_on}|,? {except}{any}))",
     # Explicit answers: an answer in the place where one is expected.
     "bracket": r"[\s:=,\"'(\[{<>⟦→-]{0,8}",
     "slot": (r"{bracket}(?:{filler}\b[ ,:]{0,3}){0,12}{bracket}(?P<slot>{is_none}|{is_all}|{listed})"),

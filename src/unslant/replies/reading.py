@@ -121,11 +121,17 @@ class Mask:
         return self.pattern.sub(mask, text)
 
 
-NONE_STATED = pattern("{^none_stated}|{none_stated_within}|{^none_of_them}")
+NONE_STATED = pattern(r"(?:{^none_stated}|{none_stated_within}|{^none_of_them})(?!(?: \w{1,12}){0,2},? {except}{any})")
 """Statements anywhere in a reply that no option is right."""
 QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
 CONCEDED = pattern(r"{begin}{conceding$}[^,.\n]{0,200},")
 REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|,? {then} {changing}\b|\Z)")
+_CALLED_WRONG = (
+    r"(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
+    r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
+    r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
+    r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})"
+)
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 # The order matters, since a mask sees only the mentions that those before it left. "None of" comes first, as its
 # options would otherwise read as a list that is called right. Suppositions, questions and reports go before "called
@@ -153,12 +159,12 @@ MASKS = (
     Mask(
         r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
         r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|{^had_it}[^.;,\n]{0,200}, ?{one}(?=[.;\n]|\Z)"
-        r"|\b(?:{if}(?!{if_forced})|{supposing})\b"
+        r"|\b(?:{if$}(?!{if_forced})|{supposing$})"
         r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
     ),
     # what would be right if things were different: "had it been 1914, B would be right"
     Mask(
-        r"(?:\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)|{^had_it})"
+        r"(?:\b(?:{if$}(?!{if_forced}| {if_advised})|{supposing$})(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)|{^had_it})"
         r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
         r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
         r"|\b{if}(?!{if_forced}| {if_advised})[^.;!?\n]{0,200}?, {the} {answer_noun}{gap} {would_be} (?P<then>{either})"
@@ -166,7 +172,7 @@ MASKS = (
     ),
     # the other way round: "B would be right if it were 1914"
     Mask(
-        r"{said} {would_be}\b[^.;!?\n{not_any}]{0,80}? (?:{if}(?! {forced}\b| {if_advised})|{supposing})\b"
+        r"{said} {would_be}\b[^.;!?\n{not_any}]{0,80}? (?:{if$}(?! {forced}\b| {if_advised})|{supposing$})"
         r"(?=[^.;!?\n{not_any}]{0,200}(?:[.;!?\n]|\Z))"
     ),
     # what was so before: "Lyon was the capital, but Paris is the capital today"
@@ -199,13 +205,14 @@ MASKS = (
     # the others, or those that are left: only named
     Mask(r"\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{one}{joined}{either})"),
     # called wrong: "B is wrong", "C cannot be right", "D: incorrect"
+    # an answer, and others called wrong after a comma, which is no list: "the answer is B, A is wrong"
     Mask(
-        r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
-        r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
-        r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
-        r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
+        rf"(?:{{field_cue}}|{{sentence_cue}}|{{choosing}}){{bracket}}(?:{{filler}}\b[ ,:]{{0,3}}){{0,3}}{{one}}"
+        rf"[\"')]?, ?{{said}}{_CALLED_WRONG}"
+        r"|{begin}{one}, ?(?P<others>{either}){not_behind}",
         Kind.WRONG,
     ),
+    Mask(rf"{{said}}{_CALLED_WRONG}", Kind.WRONG),
     # said to be less right than another: "C is less plausible than B"
     Mask(r"{said} {less_right}", Kind.WRONG, which=characters(Kind.LABEL, Kind.BARE)),
     Mask(r"{said} {less_convincing}", Kind.WRONG),

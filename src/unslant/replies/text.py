@@ -49,6 +49,7 @@ _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄
 # Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
 _SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _SIGNS |= {first + i: str(i + 1) for first in (0x2776, 0x2780, 0x278A, 0x24F5) for i in range(10)}
+_SIGNS |= {ord("？"): "? ", ord("！"): "! "}
 _LATEX = {
     r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
@@ -152,6 +153,7 @@ def clean(reply: str, options: Sequence[str] = ()) -> str:
     # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
     text = _SPACES.sub(" ", _last_turn(_INVISIBLE.sub("", without_thinking(reply))))
+    text = re.sub(r"(?<!\w)« ([^«»\n]{1,200}) »(?!\w)", r"«\1»", text)  # as set in French
     if not any(map(_MANNERS.search, options)):
         text = _without_courtesies(text)
     text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
@@ -364,5 +366,6 @@ def _row(line: str) -> str:
 def _mark(match: re.Match[str]) -> str:
     """Empty for emphasis; a star that is a bullet or a product stays."""
     before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
-    product = match.group() in ("*", "**") and before.isalnum() and after.isalnum()
+    between_words = before.isalnum() and after.isalnum() and max(before, after) < "\u0e00"  # Chinese has no spaces
+    product = match.group() in ("*", "**") and between_words
     return match.group() if product or (match.group() == "*" and after == " " and not before.strip()) else ""
