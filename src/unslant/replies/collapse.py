@@ -311,9 +311,8 @@ class Collapser:
         if complete or (asserted and joined and not below and "," not in gap.group()):
             return end_of(text, reply.tokens[other_end - 1].end), reply.conflict(option, others)
         part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
-        if part is not None and "," in gap.group() and part.end() + 1 in reply.labels:
-            part = None  # "(C), non (D)": a word between labels
-        owners = self.options.containing(part.group()) if part else frozenset()
+        between = part is not None and "," in gap.group() and part.end() + 1 in reply.labels  # "(C), non (D)"
+        owners = self.options.containing(part.group()) if part and not between else frozenset()
         if part is not None and owners:
             return part.end(), mention(option, Kind.BOTH) if option in owners else reply.conflict(option, owners)
         nearer = self.options.nearer(part.group(), option) if part and not below and "," not in gap.group() else []

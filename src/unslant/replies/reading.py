@@ -126,12 +126,6 @@ NONE_STATED = pattern(r"(?:{^none_stated}|{none_stated_within}|{^none_of_them})(
 QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
 CONCEDED = pattern(r"{begin}{conceding$}[^,.\n]{0,200},")
 REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|,? {then} {changing}\b|\Z)")
-_CALLED_WRONG = (
-    r"(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
-    r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
-    r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
-    r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})"
-)
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 # The order matters, since a mask sees only the mentions that those before it left. "None of" comes first, as its
 # options would otherwise read as a list that is called right. Suppositions, questions and reports go before "called
@@ -204,15 +198,15 @@ MASKS = (
     ),
     # the others, or those that are left: only named
     Mask(r"\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{one}{joined}{either})"),
-    # called wrong: "B is wrong", "C cannot be right", "D: incorrect"
-    # an answer, and others called wrong after a comma, which is no list: "the answer is B, A is wrong"
+    # called wrong, but no answer before it: "B is wrong", "D: incorrect", "the answer is C, B is wrong", "C, B değil"
     Mask(
-        rf"(?:{{field_cue}}|{{sentence_cue}}|{{choosing}}){{bracket}}(?:{{filler}}\b[ ,:]{{0,3}}){{0,3}}{{one}}"
-        rf"[\"')]?, ?{{said}}{_CALLED_WRONG}"
-        r"|{begin}{one}, ?(?P<others>{either}){not_behind}",
+        r"{begin}{one}, ?(?P<others>{either}){not_behind}|(?:(?:{field_cue}|{sentence_cue}|{choosing}){bracket}"
+        r"(?:{filler}\b[ ,:]{0,3}){0,3}{one}[\"')]?, ?)?{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?"
+        r"(?:{which} )?(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
+        r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
+        r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
         Kind.WRONG,
     ),
-    Mask(rf"{{said}}{_CALLED_WRONG}", Kind.WRONG),
     # said to be less right than another: "C is less plausible than B"
     Mask(r"{said} {less_right}", Kind.WRONG, which=characters(Kind.LABEL, Kind.BARE)),
     Mask(r"{said} {less_convincing}", Kind.WRONG),
@@ -267,7 +261,6 @@ _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
 _NO_IT_IS_NOT = pattern(r"({by_word})[,.] {and_that_is_not}\b[^.!?\n{not_any}]{0,60}(?=[.!?\n]|\Z)")
 """An answer, and a sentence that denies the question: "No, it is not"."""
-
 _NO_A_IS_WRONG = pattern(r"\A(\W*{by_word}),(?= {labelled} {be_verb}{1,2}{wrong_word}(?!\w))")
 """An answer, and a sentence about another option, which are no list: "No, A is wrong"."""
 
