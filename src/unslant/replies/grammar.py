@@ -24,8 +24,8 @@ from functools import cache
 from importlib import resources
 
 _REFERENCE = re.compile(r"\{(\^?)([a-z_]+)(\$?)\}")
-_END_OF_WORD = r"(?:\b|(?<=[\u0900-\u0dff])(?!\w))"
-"""A vowel sign, such as the last of "नहीं", is no part of a word to a regular expression."""
+_END_OF_WORD = r"(?:\b|(?<=[\u0900-\u0dff])(?<!\w)(?!\w))"
+"""Also behind a vowel sign, such as the last of "नहीं", which is no part of a word to a regular expression."""
 _SPACE = re.compile(r"_|\{\^?[a-z_]+\$?\}")
 
 
