@@ -71,6 +71,7 @@ _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
 _COPULA_BEHIND, _CASE_ENDING = "|".join(words("copula_behind")), "|".join(words("case_ending"))
+_ARTICLE_ENDING = "|".join(words("article_ending"))
 _INITIAL = re.compile(r"[^\W\d_]\. ?\w")
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u0587\u05d0-\u05ea\u0620-\u065f\u0671-\u0963\u0971-\u0e7f\u10a0-\u135aḀ-῿"
 _GAP = pattern(r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?", 0)
@@ -181,7 +182,7 @@ class Collapser:
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.]|(?<![\u05d0-\u05ea])-)(?<![{_LETTER}]')(?<!\d/)(?<!\d / )"
             rf"(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-(?!(?:{_CASE_ENDING})\b)[{_LETTER}]|{words('article_ending')[0]}"
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-(?!(?:{_CASE_ENDING})\b)[{_LETTER}]|{_ARTICLE_ENDING}"
             rf"|'(?!(?:{_COPULA_BEHIND})\b)[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
@@ -334,9 +335,8 @@ class Collapser:
             word = _WORD_AFTER.match(after) if _WORDY.fullmatch(form) else None
             joins = {*_AFTER_LABEL.get(form, _AFTER_ANY_LABEL), *self._index}
             if word and word[1].casefold() not in joins and not _JUDGED.match(after):
-                # "A man walks"; but "tanto C como A son incorrectas" is about A, in whatever language
-                within = re.search(r"[^\W\d_] \Z", before) and form.isupper() and not word[1][0].isupper()
-                return Kind.MASKED if within else None
+                inside = form.isupper() and re.search(r"[^\W\d_] \Z", before) and not word[1][0].isupper()
+                return Kind.MASKED if inside else None  # "tanto C como A son incorrectas"; but "A man walks"
             if form in LABEL_WORDS and form.islower() and not label.as_shown and _AFTER_ARTICLE.match(after):
                 return None  # "a B": an article in Portuguese, a conjunction in Russian
             if pattern(r" \w {singular_verb}\b").match(after) and form in words("article_label"):

@@ -32,7 +32,7 @@ _SAID = {
     r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}"
     r"(?:(?P<better>{one}) {better}(?!\w)|{better_first} (?P<best>{one}){end})"
     # "A seems plausible, but B is better"
-    r"|{masked}[^.!?\n{not_any}]{0,60}{^but$},? ?(?:{article} )?(?P<turned>{one}) ?{better}{end}",
+    r"|{masked}(?! {is_not})[^.!?\n{not_any}]{0,60}{^but$},? ?(?:{article} )?(?P<turned>{one}) ?{better}{end}",
     # what a sentence comes down to: "so B.", "is (D)."
     "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
     r"|{wrong}{wrong_after}[,;] ?{but_rather}?"

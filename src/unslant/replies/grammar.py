@@ -197,7 +197,10 @@ PARTS = {
     "option": r"(?:(?:{option_adjective} ){0,4}{option_noun}\b)",
     "right": r"(?:(?:{right_adverb} )?{right_word})",
     "named": r"(?: ?\(?(?:{either})\)?)?",
-    "is_none": r"(?:(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w)(?!,? {except}{any}))",
+    "is_none": (
+        r"(?:(?!(?:{none}|{none_of_them}),? {except}{any})"
+        r"(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))"
+    ),
     "is_all": r"(?:{all}(?!\w)(?!{all_goes_on}|,? {except}{any}))",
     # Explicit answers: an answer in the place where one is expected.
     "bracket": r"[\s:=,\"'(\[{<>⟦→-]{0,8}",
