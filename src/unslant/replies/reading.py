@@ -113,10 +113,8 @@ class Mask:
 
         def mask(match: re.Match[str]) -> str:
             start, end = (position - match.start() for position in match.span(match.lastgroup or 0))
-            masked = re.sub(
-                self.which, lambda one: mention(option_of(one.group()), self.kind), match.group()[start:end]
-            )
-            return match.group()[:start] + masked + match.group()[end:]
+            masked = re.sub(self.which, lambda one: mention(option_of(one[0]), self.kind), match[0][start:end])
+            return match[0][:start] + masked + match[0][end:]
 
         return self.pattern.sub(mask, text)
 
