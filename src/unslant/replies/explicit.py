@@ -72,8 +72,8 @@ _AFTER_COLON = re.compile(
 RULED_OUT = pattern(r"\b{ruled_out}")
 _BETTER = pattern(r"(?P<said>{one}) {better}(?!\w)")
 _NOT_SHOWN = pattern(
-    r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4}|{no_value})[)\]\"']{0,2}"
-    r"[.⟧]?\s{0,3}(?:\n|\Z)",
+    r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}"
+    r"(?:[A-Za-z]|[IVXivx]{1,4}|\d(?: ?/ ?\d){1,9}|{no_value})[)\]\"']{0,2}[.⟧]?\s{0,3}(?:\n|\Z)",
     BEGIN_OF_LINE,
 )
 _OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")

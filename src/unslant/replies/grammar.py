@@ -25,7 +25,7 @@ from importlib import resources
 
 _REFERENCE = re.compile(r"\{(\^?)([a-z_]+)(\$?)\}")
 _END_OF_WORD = r"(?:\b|(?<=[\u0900-\u0dff])(?<!\w)(?!\w))"
-"""Also behind a vowel sign, such as the last of "नहीं", which is no part of a word to a regular expression."""
+"""Also behind a vowel sign, such as the last of "नहीं", which to a regular expression does not belong to the word."""
 _SPACE = re.compile(r"_|\{\^?[a-z_]+\$?\}")
 
 
