@@ -68,7 +68,9 @@ _SENTENCES = (
     (FIRST, _rule(r"{said_two},? ?{dispreferred_after}")),
     (TIE, _rule(r"{begin_word}{tie_said}")),
 )
-_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$}|{^preference_denied$}|{^denied_claim})[^.,;。，；\n]{0,80}")
+_DENIED = pattern(
+    r"(?:{^not_word$}|{not_ending}|{^if$}|{^reported$}|{^preference_denied$}|{^denied_claim})[^.,;。，；\n]{0,80}"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|(?<=[。！？；])")
 _MIRRORED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
