@@ -329,7 +329,7 @@ def part_of_text(reading: Reading) -> Outcome:
     if mentions(text, *range(Kind.MASKED)) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
-    word = pattern(r"\W*({yes_or_no})\b(?! (?:{be_word}|{yes_or_no})\b)").match(text)
+    word = pattern(r"\W*({yes_or_no})(?=[,.;:!]|\W*\Z)").match(text)  # not the Spanish "No lo sé"
     owners = owners or (options.beginning(word[1]) if word else frozenset())
     owners = owners or options.reordered(text)
     owners = owners or frozenset().union(*map(options.containing, re.split("[,;.] ", text.rstrip("."))))

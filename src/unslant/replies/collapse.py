@@ -183,7 +183,7 @@ class Collapser:
             rf"(?<![{_LETTER}\\^.]|(?<![\u05d0-\u05ea])-)(?<![{_LETTER}]')(?<!\d/)(?<!\d / )"
             rf"(?:{'|'.join(alternatives) or '(?!)'})"
             rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-(?!(?:{_CASE_ENDING})\b)[{_LETTER}]|{_ARTICLE_ENDING}"
-            rf"|'(?!(?:{_COPULA_BEHIND})\b)[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*])",
+            rf"|'(?!(?:{_COPULA_BEHIND})\b)[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?/ ?\d| ?[=×*]|\(\w{{1,3}}\) ?=)",
             re.IGNORECASE if self._fold else 0,
         )
 
