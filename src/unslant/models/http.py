@@ -274,10 +274,9 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         last = getattr(following, "last_attempt", None)
         if last is None:
             yield following
-        first, *_ = getattr(following, "exceptions", ()) or (
-            following.__cause__ or following.__context__,
-        )  # of a group
-        following = last.exception() if last is not None else first
+        group = getattr(following, "exceptions", ())  # one for each address of a host
+        beneath = group[0] if group else following.__cause__ or following.__context__
+        following = last.exception() if last is not None else beneath
 
 
 def _described(error: httpx.RequestError) -> tuple[str, int]:
