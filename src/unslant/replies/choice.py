@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from unslant.replies import every_option
-from unslant.replies.collapse import LABEL_WORDS, SIGNS, collapser
+from unslant.replies.collapse import LABEL_WORDS, SIGN_LABELS, collapser
 from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit
 from unslant.replies.grammar import (
     ANY,
@@ -47,7 +47,7 @@ from unslant.replies.reading import (  # fmt: skip
 from unslant.replies.text import before_next_question, clean, plain
 from unslant.replies.verdict import true_or_false
 
-_SIGN = re.compile(r"(?m)(?<![^\s(\[{\"'*_`:])[$#](?![^\s)\]}\"'*_`.,:;!?])(?!(?<=^#) +\w)")
+_SIGN_LABEL = re.compile(r"(?m)(?<![^\s(\[{\"'*_`:])[$#](?![^\s)\]}\"'*_`.,:;!?])(?!(?<=^#) +\w)")
 """A sign that is set off like a label, and does not open a heading."""
 _AROUND = " \n.*_`()[]\"'“”„«»‘’「」"
 _SAID_TO_BE = pattern(
@@ -135,7 +135,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     if len(echoed := _echoed(reply, labels, options)) == 1:
         return Extracted("ok", frozenset({labels[echoed[0]]}), "line")
     # Markdown and LaTeX give "#" and "$" another meaning, unless they are labels that stand alone.
-    text = clean(_SIGN.sub(lambda sign: SIGNS[sign[0]] if sign[0] in labels else sign[0], reply), options)
+    text = clean(_SIGN_LABEL.sub(lambda sign: SIGN_LABELS[sign[0]] if sign[0] in labels else sign[0], reply), options)
     if not text:
         return Extracted("unparsed", rule="empty")
     if not any(">" in option for option in options) and _ranked(text, labels):

@@ -28,7 +28,7 @@ _AFTER_LABEL = {
 """Words that may follow a label that is also a word or a number: in "A is" it is a label, in "A man" it is not."""
 LABEL_WORDS = frozenset(_AFTER_LABEL)
 """Labels that are also words."""
-SIGNS = {"$": "ა", "#": "ბ"}
+SIGN_LABELS = {"$": "ა", "#": "ბ"}
 """Labels that are signs of Markdown or LaTeX, and the letters of a rare alphabet that replace them in a reply."""
 _LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
 """A word that announces a label."""
@@ -146,7 +146,7 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
-        plain_labels = _bare([plain(SIGNS.get(label, label)).strip() for label in labels])
+        plain_labels = _bare([plain(SIGN_LABELS.get(label, label)).strip() for label in labels])
         self._numbered = any(label.isdigit() for label in plain_labels)
         numbered = [option_text(option) for option in options[: len(labels)]]
         texts = numbered if self._numbered else _unnumbered(numbered)

@@ -38,9 +38,10 @@ def languages() -> dict[str, Mapping[str, str | bool]]:
 
 
 @cache
-def _simplified() -> dict[int, str]:
+def _plainer() -> dict[int, str]:
+    """Traditional Chinese in simplified characters, digits of other scripts as ours, and no vowel signs of Arabic."""
     digits = {zero + digit: str(digit) for zero in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for digit in range(10)}
-    marks = dict.fromkeys(range(0x64B, 0x653), "")  # of Arabic, which few replies write
+    marks = dict.fromkeys(range(0x64B, 0x653), "")  # few replies write these signs
     return digits | marks | {ord(pair[0]): pair[1] for pair in str(languages()["zh.toml"]["simplified"]).split()}
 
 
@@ -51,7 +52,7 @@ def normalized(text: str) -> str:
         >>> normalized("選項Ａ")
         '选项A'
     """
-    return unicodedata.normalize("NFKC", text).translate(_simplified())
+    return unicodedata.normalize("NFKC", text).translate(_plainer())
 
 
 @cache

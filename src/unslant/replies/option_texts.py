@@ -100,10 +100,10 @@ def end_of(text: str, end: int) -> int:
 
 
 @lru_cache(maxsize=1 << 13)  # every page of a question has the same options
-def _read(text: str) -> tuple[list[Token], frozenset[str]]:
-    """The words of an option's text, and the stems of its telling ones."""
+def _read(text: str) -> tuple[list[Token], str, frozenset[str]]:
+    """The words of an option's text, the same on one line, and the stems of its telling ones."""
     sequence = tokens(text)
-    return sequence, frozenset(token.stem for token in sequence if is_telling([token]))
+    return sequence, _line(sequence), frozenset(token.stem for token in sequence if is_telling([token]))
 
 
 class OptionTexts:
@@ -111,10 +111,12 @@ class OptionTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
-        self.tokens = [_read(text)[0] for text in texts]
+        read = [_read(text) for text in texts]
+        self.tokens = [sequence for sequence, _, _ in read]
         self.telling = [is_telling(sequence) for sequence in self.tokens]
         self._stems = [_stems(sequence) for sequence in self.tokens]
-        self._telling_stems = [_read(text)[1] for text in texts]
+        self._lines = [line for _, line, _ in read]
+        self._telling_stems = [stems for _, _, stems in read]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # "Not Sydney" next to "Sydney" and others may be that option, or deny the other one.
         named = {text.casefold() for text in texts} if len(texts) > 2 else set()
@@ -178,8 +180,9 @@ class OptionTexts:
 
     def _containing(self, text: str) -> frozenset[int]:
         """Options of whose text ``text`` is a part, if it is telling."""
-        words = tokens(text)
-        return frozenset(o for o, one in enumerate(self.tokens) if is_telling(words) and _line(words) in _line(one))
+        sequence = tokens(text)
+        words = _line(sequence)
+        return frozenset(o for o, line in enumerate(self._lines) if words in line and is_telling(sequence))
 
     def nearer(self, text: str, option: int) -> list[int]:
         """Other options whose texts hold all of a few words, at least two, while ``option``'s holds none."""

@@ -49,7 +49,7 @@ _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄
 # Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
 _SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _SIGNS |= {first + i: str(i + 1) for first in (0x2776, 0x2780, 0x278A, 0x24F5) for i in range(10)}
-_SIGNS |= {ord("？"): "? ", ord("！"): "! "}
+_SIGNS |= {ord("？"): "? ", ord("！"): "! "}  # sentences end at a space after them
 _LATEX = {
     r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
