@@ -72,9 +72,16 @@ def test_a_log_whose_last_line_is_cut_off_says_so(tmp_path: Path, cut: int) -> N
 
 
 def test_lm_eval_replies_that_are_missing(tmp_path: Path) -> None:
-    rows = [lm_eval(i, resps, float(i == 0), until=["\n"]) for i, resps in enumerate(([["B"]], [[None]], []))]
+    rows = [lm_eval(i, resps, float(i == 0), until=["\n"]) for i, resps in enumerate(([["B"]], [[None]], [], [[]]))]
     found = read(tmp_path / "samples_t.jsonl", rows)
-    assert [(row.status, row.raw) for row in found.rows()] == [("ok", "B"), ("error", None), ("error", None)]
+    assert [(row.status, row.raw) for row in found.rows()] == [("ok", "B"), *[("error", None)] * 3]
+
+
+@pytest.mark.parametrize("resps", [["The answer is B."], "The answer is B."])
+def test_the_characters_of_a_reply_are_not_replies(tmp_path: Path, resps: list[str] | str) -> None:
+    rows = [lm_eval(i, [["B"]] if i == 0 else resps, 1.0, until=["\n"]) for i in range(2)]
+    with pytest.raises(InputError, match=r"samples_t\.jsonl, line 2: .*resps holds a text, not a list of replies"):
+        read(tmp_path / "samples_t.jsonl", rows)
 
 
 def test_helm_counts_failed_requests_as_wrong(tmp_path: Path) -> None:

@@ -278,9 +278,12 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     right = _by_index(str(data["target"]), len(options)) if right is None else right
     if right is None:
         raise ValueError(f"target {data['target']!r} is not one of the options")
+    replies = data["resps"][0] if data["resps"] else []
+    if isinstance(replies, str):  # else each of its characters would be a reply
+        raise ValueError("resps holds a text, not a list of replies for each request")
     return [
         Logged.of_reply(reply, labels=labels, options=options, answers=right, repeat=i, **common)
-        for i, reply in enumerate(data["resps"][0] if data["resps"] else [None])
+        for i, reply in enumerate(replies or [None])
     ]
 
 
