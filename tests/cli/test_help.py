@@ -74,6 +74,14 @@ def test_help_is_one_screen_in_words_that_need_no_paper(unslant: Run, path: tupl
             assert kind in arguments, kind
 
 
+@pytest.mark.parametrize("columns", ["1", "20", "30"])
+def test_help_in_a_narrow_terminal(unslant: Run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = unslant("audit", "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert "--limit N             Sample at most N\n" in ran.out
+
+
 def test_groups_list_every_command_under_its_heading(unslant: Run) -> None:
     out = unslant("--help").out
     headings = re.findall(r"^(\w+):$", out, re.MULTILINE)

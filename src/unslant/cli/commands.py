@@ -305,7 +305,7 @@ class _Page:
         for entry in rows:
             label = entry.positional_label or " ".join(filter(None, [*entry.all_options, entry.metavar]))
             names = Text(f"  {label}".ljust(_WIDTH), style="cyan")
-            lines = textwrap.wrap(_meaning(entry), console.width - _WIDTH, break_on_hyphens=False)
+            lines = textwrap.wrap(_meaning(entry), max(_WIDTH, console.width - _WIDTH), break_on_hyphens=False)
             if len(names) >= _WIDTH and not names.plain.endswith("  "):
                 console.print(names, soft_wrap=True)
                 names = Text(" " * _WIDTH)
