@@ -122,7 +122,9 @@ def test_pages_and_tables_of_hostile_texts(tmp_path: Path, text: str) -> None:
     report = Report.of([Result()])
     report.to_html(tmp_path / "page.html")
     found = Elements()
-    found.feed((tmp_path / "page.html").read_text("utf-8"))
+    written = (tmp_path / "page.html").read_text("utf-8")
+    found.feed(written)
+    assert not {unicodedata.category(c) for c in written if c not in "\n\t\u200c\u200d"} & {"Cc", "Cf", "Cs", "Co"}
     assert found.handlers == []
     assert not {"img", "b"} & set(found.tags)
     for path in save_tables([table(text)], tmp_path):

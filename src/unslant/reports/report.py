@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import warnings
 import zlib
 from collections import Counter
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant import __version__
+from unslant.errors import one_line
 from unslant.extras import missing
 from unslant.metrics import Estimate
 from unslant.reports.export import Drawing, drawing, save_figures, save_tables
@@ -154,8 +156,11 @@ def _template(name: str) -> Template:
     """A template, which escapes everything that it is given and knows the number format."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    def cleaned(value: object) -> object:  # a name must not turn the direction of the numbers that follow it
+        return re.sub(r"[^\n\t]+", lambda line: one_line(line[0]), value) if type(value) is str else value
+
     loader = PackageLoader("unslant.reports", "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=cleaned)
     return environment.get_template(name, globals={"number": number, "interval": interval})
 
 
