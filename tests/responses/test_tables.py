@@ -206,6 +206,10 @@ def test_scores_that_are_parts_of_points_or_percentages(tmp_path: Path) -> None:
     assert scores_of(tmp_path / "mine.csv", 0.5, 1, 0, 0.5) == [(0.5, 4, None)]
     assert scores_of(tmp_path / "mine.csv", 100, 0, 0, 100) == []
     assert scores_of(tmp_path / "mine.csv", "yes", "no") == [(0.5, 2, 1)]
+    assert scores_of(tmp_path / "mine.csv", 1, "n/a!", 0) == []
+    facts = load(tmp_path / "mine.csv", (tmp_path / "mine.csv").read_text("utf-8")).run.logged
+    (note,) = (note for note in facts.notes if "not compared" in note)
+    assert "Column score" in note and "mine.csv, line 3" in note and "'n/a!'" in note
 
 
 def test_forty_options(tmp_path: Path) -> None:

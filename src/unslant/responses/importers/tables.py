@@ -36,6 +36,9 @@ _UNSCORED = (
     "Rows with a choice and no scores: {:,}; with scores: {:,}. A choice counts as certain: PBM, confidence and the "
     "vote over orders mix the two."
 )
+_INCOMPARABLE = (
+    "Column {} is not compared with the answers that are read: {!r} ({}) is not a verdict on one answer, from 0 to 1."
+)
 _NO_ID = "The table has no column of ids: rows with the same question and options are taken for one question."
 
 
@@ -90,7 +93,7 @@ def _pages(head: Head) -> list[Log]:
     _check_columns(head)
     by_model: dict[str, list[Logged]] = {}
     readings, ids = {key: Readings() for key in ("answer", "chosen")}, dict[tuple[str, ...], str]()
-    contradicted, incomparable = 0, False
+    contradicted, incomparable = 0, ""
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
@@ -103,7 +106,9 @@ def _pages(head: Head) -> list[Log]:
                 pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
             row.check_agreement(pages)
         name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
-        incomparable |= pages[0].score is None and row.get("score") is not None
+        score = row.get("score") if row.names["score"] != row.names["answer"] else None
+        if not incomparable and pages[0].score is None and score is not None:
+            incomparable = _INCOMPARABLE.format(row.names["score"], str(score)[:40], record.place)
         answers.add(str(row.get("answer")).strip().lower())
         model = str(row.get("model") or name_of_file)
         by_model.setdefault(model, []).extend(pages)
@@ -120,7 +125,7 @@ def _pages(head: Head) -> list[Log]:
     metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     doubts = counting_doubt([*readings.values()])
-    notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
+    notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids) + (incomparable,) * bool(incomparable)
     # Of each model, as one may have scores and another choices. One without any answer has failed at what others did.
     scored = {model: sum(page.logprobs is not None for page in pages) for model, pages in by_model.items()}
     named = {model: sum(page.logprobs is None and bool(page.chosen) for page in by_model[model]) for model in by_model}
