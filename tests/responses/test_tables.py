@@ -212,6 +212,21 @@ def test_scores_that_are_parts_of_points_or_percentages(tmp_path: Path) -> None:
     assert "Column score" in note and "mine.csv, line 3" in note and "'n/a!'" in note
 
 
+def test_probabilities_that_are_all_0_are_not_an_answer(tmp_path: Path) -> None:
+    """The first option counted as the answer where the table's own score was compared with the answers."""
+    found = load(tmp_path / "mine.csv", "id,options,answer,probs,score\na,x|y,A,0|0,0\nb,x|y,B,0.2|0.8,1\n")
+    assert [row.status for row in found.rows()] == ["error", "ok"]
+    (reported,) = found.run.logged.reported
+    assert (reported.ours, reported.parted, reported.failed) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("order", [[1, 0.5], [True, False]])
+def test_a_place_is_a_whole_number(tmp_path: Path, order: list[object]) -> None:
+    row = {"id": "a", "options": ["x", "y"], "answer": "A", "chosen": "B", "order": order}
+    with pytest.raises(InputError, match=r'mine\.jsonl, line 1, field "order": .* does not name every option'):
+        load(tmp_path / "mine.jsonl", json.dumps(row))
+
+
 def test_forty_options(tmp_path: Path) -> None:
     """Labels after Z are numbers; a number that is not a text is a place."""
     options = [f"option {k}" for k in range(40)]

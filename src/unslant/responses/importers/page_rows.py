@@ -283,11 +283,11 @@ class PageRow:
             right = self.places_of("answer", labels, options, names, readings["answer"])
             common["score"] = None  # it is of the whole row (of the average, for example), and of none of its pages
             return [
-                Logged(
+                Logged.of_scores(
+                    row,
                     answers=frozenset(map(order.index, right)),
                     options=tuple(options[i] for i in order) if options else (),
                     order=order,
-                    logprobs=row,
                     **common,
                 )
                 for order, row in zip(permutations(range(n)), logprobs, strict=True)
@@ -297,7 +297,7 @@ class PageRow:
         if logprobs is not None:
             if logprobs.shape != (n,):
                 raise self.fail("logprobs", f"holds {len(logprobs)} numbers for {n} options")
-            return [Logged(logprobs=logprobs, **common)]
+            return [Logged.of_scores(logprobs, **common)]
         if self.get("chosen") is not None:
             return [Logged(chosen=self.places_of("chosen", labels, options, names, readings["chosen"]), **common)]
         # An empty text is a reply without an answer, as of a model that only thought; null is none at all.
@@ -336,7 +336,7 @@ class PageRow:
         if not (indices := self.listed("order")):
             return None
         try:
-            order = tuple(int(i) for i in indices)
+            order = tuple(int(whole_number(str(i))) for i in indices)  # not 0 for 0.5
         except (TypeError, ValueError):
             order = ()
         if sorted(order) != list(range(n)):
