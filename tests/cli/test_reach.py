@@ -65,6 +65,16 @@ def test_code_of_others_is_not_run_however_it_is_spelled(unslant: Run, option: s
     assert "--trust" in ran.err
 
 
+def test_a_file_does_not_write_to_the_terminal(unslant: Run) -> None:
+    write_result(Path("a.json"), ["audit", "fair", "none\x1b]0;mine\x07\u202e.jsonl"])
+    ran = unslant("rerun", "a.json")
+    assert ran.code == 2
+    assert r"unslant audit fair 'none\x1b]0;mine\x07\u202e.jsonl'" in ran.err
+    assert all(line.isprintable() for line in (ran.out + ran.err).splitlines())
+    ran = unslant("questions", "check", "q.jsonl", "--json", "a\x1b\nb.json")
+    assert (ran.code, r"Written: a\x1b\nb.json" in ran.out, "\x1b" in ran.out) == (0, True, False)
+
+
 @pytest.mark.thorough
 def test_a_file_sends_no_key_anywhere_and_a_typed_address_gets_it(unslant: Run, monkeypatch) -> None:
     monkeypatch.setenv("MY_SECRET", "theirs-to-take")

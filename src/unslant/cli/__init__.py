@@ -41,6 +41,8 @@ from unslant.errors import (
     UnslantError,
     first_line,
     naming_flags,
+    one_line,
+    printable,
     shortened,
     shown,
 )
@@ -192,7 +194,7 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     # Threads that spin while they wait make small models twenty times slower if other processes need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    warnings.formatwarning = lambda message, *_: f"warning: {one_line(str(message))}\n"
     with naming_flags(), unfailing_streams() as lost_output:
         code = copy_context().run(_run, sys.argv[1:])  # in a context of its own: a command's permissions end with it
         if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
@@ -315,7 +317,7 @@ def repeat(
     commands, arguments = _arguments_of(recorded, place)
     seen = Seen([*recorded, *typed])
     command, bound = _parsed([*commands, *typed], Recorded(arguments, place, again, trust, writes), seen)
-    print(f"unslant {shlex.join(seen.command.words)}", file=sys.stderr)
+    print(printable(f"unslant {shlex.join(seen.command.words)}"), file=sys.stderr)  # the file may be someone else's
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
     words = seen.command.words if writes else (*COMMAND.get().words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))

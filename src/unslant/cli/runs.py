@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 import unslant.experiment as o
 from unslant.cli import call, repeat
 from unslant.cli.commands import HELP_OF, register
-from unslant.errors import InputError, one_line
+from unslant.errors import InputError, one_line, printable
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
 from unslant.store import RecordedRun, Store, default_path
@@ -88,7 +88,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
     for identity in record.models:
         rows += [(f"model's {key}", value) for key, value in identity.items() if value]
     for name, value in rows:
-        print(f"{name:<18} {value}")
+        print(printable(f"{name:<18} {value}"))
 
 
 def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
@@ -143,7 +143,7 @@ def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
         problem = f"the folder of run {run.id} cannot be entered ({error.strerror})"
         raise InputError.at(run.folder, problem) from None
     if store is None:
-        print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
+        print(printable(f"unslant {shlex.join(run.command)}"), file=sys.stderr)
         call(run.command, defaults=False)
     else:
         repeat(run.command, store, f"unslant {shlex.join(run.command)}", trust, writes=True)

@@ -242,7 +242,7 @@ def write_outputs(
         write_all(partial(_print_summary, result, options), *writes, *also)
     for file, _ in sorted(before & _files_of_models(paths.get("out"))):
         print(f"warning: {shown(file)} is of an earlier run; this one has no such responses", file=sys.stderr)
-    if files := [str(paths[name]) for name in writers if name in paths and name != "out" and paths[name] != STDOUT]:
+    if files := [shown(paths[name]) for name in writers if name in paths and name != "out" and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:
         raise refused
