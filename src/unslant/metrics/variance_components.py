@@ -108,7 +108,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
         terms = {QUESTION: question}
         terms |= {f"question_{name}": codes(question, pages.facets[name]) for name in fixed.levels if name != ORDER}
         terms |= {PAGE: page, REPEAT: rows} if len(np.unique(page)) < len(page) else {PAGE: rows}
-        random = _random(pages.right - fixed.values, question, terms, n)
+        random = _random(pages.right, question, terms, n, fixed)
     names = sorted({*fixed.levels, *random}, key=[*NAMES, *fixed.levels, *random].index)
     estimates = {
         name: _estimate(*random[name], bootstrap) if name in random else fixed.estimate(name, bootstrap)
@@ -173,15 +173,42 @@ class _Fixed:
         levels: facet -> columns of the levels that each group of questions has, and the group's share of the questions.
         effects: (D,) effect of each level; a facet's are defined up to a constant.
         influence: (Q, D) of each question on them, times Q.
-        values: (M,) sum of the effects of each row, each minus its mean over the levels of the group.
+        design: (M, D) levels of each row, each minus its mean over the levels of the group, and over all rows.
+        inverse: (D, D) from the totals of rows within questions to effects.
         inseparable: facets left out.
     """
 
     levels: Mapping[str, Sequence[tuple[Ints, float]]]
     effects: Floats
     influence: Floats
-    values: Floats
+    design: Floats
+    inverse: Floats
     inseparable: tuple[str, ...] = ()
+
+    def taken(self, cells: Sequence[Ints]) -> Floats:
+        """(T, T) by how much the fit lowers E T_t, for each unit of the variance of term u.
+
+        Effects follow the interactions of the questions that they are fitted to, and take part of these along: a tenth,
+        if ten questions have five options. Where what is left is B times the answers, A_t the form of T_t and V_u the
+        covariance of term u, E T_t has tr(B' A_t B V_u) instead of tr(A_t V_u).
+
+        Args:
+            cells: (M,) of each of T terms; the first are the questions.
+        """
+        terms, width = len(cells), len(self.inverse)
+        inner, outer = np.zeros((terms, width, width)), np.zeros((terms, 1, width, width))
+        both = np.zeros((terms, terms, width, width))
+        parts = 1 + len(self.design) // _MOST_ROWS
+        for part in range(parts):
+            rows = cells[0] % parts == part
+            design, some = self.design[rows], [codes(one[rows]) for one in cells]
+            within = design - _means(design, some[0])
+            sums = np.stack([by_unit(within, one)[one] for one in some])
+            means = np.stack([_means(design, one) for one in some])[:, None]
+            inner += within.T @ sums
+            outer += design.T @ means
+            both += sums.swapaxes(1, 2) @ means
+        return np.asarray((2 * self.inverse * both - self.inverse @ inner @ self.inverse * outer).sum(axis=(2, 3)))
 
     def estimate(self, name: str, bootstrap: Bootstrap) -> Estimate:
         """The variance component of a facet."""
@@ -200,6 +227,11 @@ class _Fixed:
         return _estimate(value, influence, bootstrap, math.sqrt(noise))
 
 
+def _means(rows: Floats, cells: Ints) -> Floats:
+    """(M, D) the mean of each row's cell."""
+    return (by_unit(rows, cells) / np.bincount(cells)[:, None])[cells]
+
+
 def _fixed(pages: Pages, n: int, given: Mapping[str, Ints]) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are dropped first."""
     facets = {
@@ -216,57 +248,54 @@ def _fixed(pages: Pages, n: int, given: Mapping[str, Ints]) -> _Fixed:
 def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed | None:
     """The effects of some facets; None where they cannot be separated."""
     # Groups share the effects of a level: a number of options may have few questions.
-    question, values = pages.question, np.zeros(len(pages.question))
+    question = pages.question
     if not facets:
-        return _Fixed({}, np.zeros(0), np.zeros((n, 0)), values)
+        return _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros((len(question), 0)), np.zeros((0, 0)))
     starts = np.cumsum([0, *(int(levels.max()) + 1 for levels in facets.values())])
     width = int(starts[-1])
     columns = [levels + start for levels, start in zip(facets.values(), starts[:-1], strict=True)]
     counts = np.bincount(question, minlength=n)
     centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
-
-    def by_question(values: Floats | None = None) -> Floats:
-        """(Q, D) sum of the values in each level."""
-        totals = np.zeros((n, width))
-        for column in columns:
-            totals += np.bincount(question * width + column, values, n * width).reshape(n, width)
-        return totals
-
-    numbers, products = by_question(), np.zeros((width, width))
-    for one in columns:
-        for other in columns:
-            products += np.bincount(one * width + other, minlength=width**2).reshape(width, width)
-    products -= numbers.T @ (numbers / counts[:, None])
+    design = np.zeros((len(question), width))
+    for column in columns:
+        design[np.arange(len(question)), column] = 1
+    numbers = by_unit(design, question)
+    products = design.T @ design - numbers.T @ (numbers / counts[:, None])
     ends = list(pairwise(starts.tolist()))
     if _rank(products) < sum(_rank(products[i:j, i:j]) for i, j in ends):
         return None
-    inverse = np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True)
-    effects = inverse @ by_question(centred).sum(axis=0)
+    inverse = np.asarray(np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True), np.float64)
+    effects = inverse @ (design.T @ centred)
     levels: dict[str, list[tuple[Ints, float]]] = {}
     for name, column in zip(facets, columns, strict=True):
         several: list[tuple[Ints, int]] = []  # of each group of questions, the columns of its levels, and its size
         for rows in (pages.group == group for group in np.unique(pages.group)):
             some = np.unique(column[rows])
-            values[rows] += effects[column[rows]] - effects[some].mean()
+            design[np.ix_(rows, some)] -= 1 / len(some)
             several += [(some, len(np.unique(question[rows])))] * (len(some) > 1)
         levels[name] = [(some, size / sum(size for _, size in several)) for some, size in several]
-    left = centred - values + (np.bincount(question, values, n) / counts)[question]
-    return _Fixed(levels, effects, n * by_question(left) @ inverse, values)
+    left = centred - (design - _means(design, question)) @ effects
+    influence = n * by_unit(design * left[:, None], question) @ inverse
+    return _Fixed(levels, effects, influence, design - design.mean(axis=0), inverse)
 
 
 _SINGULAR = 1e-8
+_MOST_ROWS = 10_000
+"""Answers whose designs are multiplied at a time."""
 
 
 def _rank(products: Floats) -> int:
     return int(np.linalg.matrix_rank(products, tol=_SINGULAR * float(np.abs(products).max()), hermitian=True))
 
 
-def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -> dict[str, tuple[float, Floats]]:
+def _random(
+    right: Floats, question: Ints, terms: Mapping[str, Ints], n: int, fixed: _Fixed
+) -> dict[str, tuple[float, Floats]]:
     """The variance of each term (name -> (M,) its cells, within questions), and (Q,) each question's influence times Q.
 
     Terms that have the same cells as a later one, or that the others determine, are left out.
     """
-    names = list(terms)
+    names, values = list(terms), right - fixed.design @ fixed.effects
     names = [names[0], *(one for one in names[1:-1] if len(np.unique(terms[one])) not in (n, len(values))), names[-1]]
     mean = float(values.mean())
     rows, total = len(values), np.bincount(question, minlength=n)
@@ -284,7 +313,7 @@ def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -
         # the row of the mean: all M answers as one cell
         size = np.stack([np.bincount(question, counts[name], n) for name in names])
         whole = size.sum(axis=1)
-        matrix = weights.sum(axis=2) - whole / rows
+        matrix = weights.sum(axis=2) - whole / rows - fixed.taken([terms[name] for name in names])
         scaled = matrix / np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)))
         if len(names) == 2 or np.linalg.cond(scaled) < _MOST_CONDITION:
             break
