@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,56 @@ def test_the_message_of_a_server_that_fails_is_no_reply(fault, asked, monkeypatc
     assert [replies[index].text for index in range(4)] == ["B", "B", "B", None]
     assert fault.body["error"]["message"] in replies[3].error
     assert sum("lamp" in str(request["messages"]) for request in server.requests) == asked
+
+
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "B?"}]}, {"type": "text", "text": "A"}]
+BROKEN_OFF = completion("The answer is A")
+BROKEN_OFF["choices"][0] |= {"finish_reason": "error", "error": {"code": 502, "message": "upstream left"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "error"),
+    [
+        (completion(PARTS), "A", ""),
+        (completion("A") | {"usage": {"total_tokens": 3}}, "A", ""),
+        (completion("A") | {"choices": None}, None, "no choices in the reply"),
+        (completion("A") | {"choices": [{"index": 0, "text": "A"}]}, None, "a choice in the reply has no message"),
+        (completion(5), None, "the content of the reply is '5', not a text"),
+        (BROKEN_OFF, None, "502 (the server replied: upstream left)"),
+        (Fault(body='[{"error": {"code": 503, "message": "full"}}]'), None, "503 (the server replied: full)"),
+        (Fault(400, '[{"error": {"code": 400, "message": "no key"}}]'), None, "400 (the server replied: no key)"),
+        (Fault(400, {"error": "not pulled"}), None, "400 (not pulled)"),
+        (Fault(500, "<html>Bad Gateway</html>"), None, "500 (a web page)"),
+        (Fault(body="oops"), None, "502 (oops)"),
+    ],
+)  # fmt: skip
+def test_replies_of_other_shapes_are_read_or_said_to_be_so(
+    body: Any, text: str | None, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+    fault = body if isinstance(body, Fault) else Fault(body=body)
+
+    def answer(request: dict[str, Any]) -> Fault:
+        return fault if "lamp" in str(request["messages"]) else Fault(body=completion("B"))
+
+    with FaultServer(answer).running() as server:
+        model = open_chat(f"{server.url}#m", ModelOptions(retries=0), SHORT)
+        replies = {reply.index: reply for reply in model.generate(PROMPTS[::-1])}
+    assert [replies[index].text for index in range(4)] == ["B", "B", "B", text]
+    assert error in replies[3].error
+
+
+def test_a_server_that_names_the_length_limit_otherwise_is_asked_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+    refused = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
+
+    def answer(request: dict[str, Any]) -> Fault:
+        return Fault(400, refused) if "max_tokens" in request else Fault(body=completion("A"))
+
+    with FaultServer(answer).running() as server:
+        replies = list(open_chat(f"{server.url}#m", ModelOptions(retries=0), SHORT).generate(PROMPTS))
+    assert {reply.text for reply in replies} == {"A"}
+    assert sum("max_tokens" in request for request in server.requests) == 1
+    assert server.requests[-1]["max_completion_tokens"] == SHORT.max_tokens

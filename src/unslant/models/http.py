@@ -289,9 +289,13 @@ def _described(error: httpx.RequestError) -> tuple[str, int]:
 
 def error_in(reply: Any) -> tuple[str, int]:
     """The error that proxies write into a reply with status 200, and the HTTP status that it means; 0 if unknown."""
+    reply = reply[0] if isinstance(reply, list) and reply else reply  # Gemini's errors are lists of one
     if not isinstance(reply, Mapping):
         return "", 0
     error = reply.get("error") or reply.get("detail") or (reply if reply.get("object") == "error" else None)
+    choices = reply.get("choices")
+    for choice in choices if isinstance(choices, list) else ():  # OpenRouter's provider broke off
+        error = error or (choice.get("error") if isinstance(choice, Mapping) else None)
     if not error:
         return "", 0
     entries: Mapping[str, Any] = {**reply, **(error if isinstance(error, Mapping) else {})}

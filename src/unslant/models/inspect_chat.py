@@ -6,20 +6,21 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx
 
-from unslant.errors import InputError, ModelError, first_line
+from unslant.errors import InputError, ModelError, first_line, shortened
 from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.http import causes, error_in, hint_of, redirected
+from unslant.models.label_scores import LENGTHS
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -143,10 +144,16 @@ class InspectChat(ChatModel):
 
     def _described(self, error: BaseException) -> str:
         """An error in one line, without secrets."""
-        *_, last = causes(error)
-        cause = next((cause for cause in causes(error) if getattr(cause, "status_code", None)), last)
-        reason = redirected(getattr(cause, "response", None)) or getattr(cause, "provider_message", None)
+        chain = [*causes(error)]
+        cause = next((cause for cause in chain if getattr(cause, "status_code", None)), chain[-1])
+        response = getattr(cause, "response", None)
+        reason = redirected(response) or getattr(cause, "provider_message", None)
         message = f"{type(cause).__name__}: {reason or first_line(cause)}"
+        # The client drops what a server says in another form than OpenAI's.
+        body = next(filter(None, (getattr(cause, "body", None) for cause in chain)), None)
+        words = " ".join((body if isinstance(body, str) else error_in(body)[0]).split())
+        if words.removeprefix("the server replied: ") not in message and not redirected(response):
+            message += f" ({'a web page' if words.startswith('<') else shortened(words, 300)})"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
         return without_secrets(message, {*filter(None, keys), *self._secrets})
 
@@ -244,7 +251,50 @@ def _served(get_model: Any, name: str, url: str) -> Any:
     # The openai client follows redirects, and sends headers other than Authorization along to any host.
     model.api.http_client.follow_redirects = False
     model.api.http_client.event_hooks["response"].append(_with_status)
+    completions = model.api.client.chat.completions
+    completions.create = _adapted(completions.create)
     return model
+
+
+def _adapted(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The openai client's request for a completion, for servers that differ from OpenAI's: the length limit has the
+    other name where they ask for it, parts of a text are joined, and incomplete counts of tokens are left out.
+
+    Raises:
+        ValueError: if a reply has no text where one belongs.
+    """
+    from openai import BadRequestError
+    from openai.types.chat import ChatCompletion
+
+    usual, other = LENGTHS
+    name = usual
+
+    async def create(**request: Any) -> Any:
+        nonlocal name
+        named = {name if key == usual else key: value for key, value in request.items()}
+        try:
+            completion = await original(**named)
+        except BadRequestError as error:
+            if usual not in named or other not in str(error):
+                raise
+            name = other
+            return await create(**request)
+        if not isinstance(completion, ChatCompletion):
+            return completion  # inspect refuses it
+        completion.choices = completion.choices or []
+        for choice in completion.choices:
+            if (message := getattr(choice, "message", None)) is None:
+                raise ValueError("a choice in the reply has no message")
+            if isinstance(parts := message.content, list):  # Mistral's, whose thoughts are parts of another type
+                texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+                message.content = "".join(map(str, texts))
+            elif not isinstance(message.content, str | None):
+                raise ValueError(f"the content of the reply is {str(message.content)[:60]!r}, not a text")
+        if (usage := completion.usage) and None in (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens):
+            completion.usage = None
+        return completion
+
+    return create
 
 
 async def _with_status(response: httpx.Response) -> None:
@@ -253,10 +303,12 @@ async def _with_status(response: httpx.Response) -> None:
     if kind.startswith("text/html"):  # of a login, for example: no model answers at this address
         response.status_code = 404
     if kind.startswith("application/json"):
-        with suppress(ValueError):  # the client reports what is not JSON
+        try:
             problem, status = error_in(json.loads(await response.aread()))
-            if problem:
-                response.status_code = status or 400
+        except ValueError:
+            problem, status = "not JSON", 502
+        if problem:
+            response.status_code = status or 400
 
 
 def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
