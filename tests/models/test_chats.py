@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from unslant import Question, audit, load_model
 from unslant.errors import ModelError
 from unslant.models import GenerateOptions
 from unslant.models.chat import LocalChat
-from unslant.models.hf.chats import answer_place
+from unslant.models.hf.chats import FOLDED, answer_place
 from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.precision import thought
 from unslant.prompts import Message, Prompt
 from unslant.questions import QuestionSet
 
@@ -92,14 +94,10 @@ def test_labels_are_scored_where_the_template_writes_answers(
     ("source", "messages", "words"),
     [
         (TURNS + "[assistant]<think>", (USER,), "begins every answer with a thought"),
-        ("{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}" + TURNS,
-         (SYSTEM, USER), "No system role; it takes none with a system message; leave out chat"),
-        ("{% for m in messages if m.role != 'system' %}{{ m.content }}\n{% endfor %}", (SYSTEM, USER),
-         "leaves out or rewrites the system message: leave out chat"),
         ("{{ messages[-1].content }}", (*SHOT, USER), "leaves out or rewrites the user message"),
         ("{{ functions }}{{ nothing.at.all }}", (USER,), "refuses the conversation: 'nothing' is undefined; leave"),
     ],
-    ids=["always-thinks", "refuses-system", "drops-system", "drops-shots", "needs-more"],
+    ids=["always-thinks", "drops-shots", "needs-more"],
 )  # fmt: skip
 def test_a_chat_that_would_not_be_scored_as_written_is_refused(
     model: TransformersModel, source: str, messages: tuple[Message, ...], words: str
@@ -107,6 +105,35 @@ def test_a_chat_that_would_not_be_scored_as_written_is_refused(
     model.tokenizer.chat_template = source.replace("{THINK}", "{{ '<think>' if m.role == 'assistant' }}")
     with pytest.raises(ModelError, match=words):
         model.encoder.encode([Prompt("", ("A", "B"), messages, "q")])
+
+
+REFUSES = "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}"
+DROPS = "{% set messages = messages[1:] if messages[0].role == 'system' else messages %}"
+ALTERNATES = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate') }}"
+    "{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("beginning", [REFUSES, DROPS, ALTERNATES], ids=["refuses", "drops", "alternates"])
+def test_an_instruction_begins_the_users_words_where_there_is_no_system_message(
+    model: TransformersModel, beginning: str
+) -> None:
+    """As in Gemma 2 and Mistral 7B, whose successors' templates write the same."""
+    model.tokenizer.chat_template = beginning + template("a-switch-elsewhere")
+    folded = Message("user", f"{SYSTEM.content}\n\n{SHOT[0].content}")
+    apart, joined = (Prompt("", ("A", "B"), messages) for messages in ((SYSTEM, *SHOT, USER), (folded, SHOT[1], USER)))
+    assert model.encoder.ids(apart) == model.encoder.ids(joined)
+    spelled = replace(
+        apart, messages=(*apart.messages[:-1], Message("user", f"{USER.content} {model.tokenizer.eos_token}"))
+    )
+    for prompt in (spelled, joined, apart):
+        (item,) = model.encoder.encode([prompt])
+        assert (FOLDED in model.info.facts["chat_template"]) == (prompt != joined)
+    assert item.context.tolist() == model.encoder.encode([joined])[0].context.tolist()
+    chat = LocalChat(model, GenerateOptions(max_tokens=1))
+    list(chat.generate([apart]))
+    assert chat.describe().facts == {"chat_template": (FOLDED,)}
 
 
 def test_a_template_that_refuses_a_final_answer_keeps_its_generation_prompt(model: TransformersModel) -> None:
@@ -158,3 +185,24 @@ def test_a_reply_ends_where_the_template_ends_a_turn() -> None:
     assert model.encoder.end_of_turn == [model.tokenizer.bos_token_id]
     model.tokenizer.chat_template = template("usual").replace("[end]", "")
     assert model.encoder.end_of_turn == []
+
+
+def test_a_model_that_would_think_is_said_to_though_its_template_says_nothing() -> None:
+    """As LFM2.5 and Seed-OSS: they learned to think first, and their templates write turns without thoughts."""
+    model = random_model()
+    model.tokenizer.chat_template = template("usual")
+    model.tokenizer.add_tokens(["<think>"])
+    causal = model.model
+    causal.resize_token_embeddings(len(model.tokenizer))
+    causal.config.tie_word_embeddings = False
+    causal.lm_head.weight = torch.nn.Parameter(causal.lm_head.weight.detach().clone())
+    (item,) = model.encode([Prompt("", ("A", "B"), (USER,), "q")])
+    assert not thought(causal, model.tokenizer, item.context)
+    with torch.inference_mode():
+        hidden = causal.model(torch.from_numpy(item.context).long()[None]).last_hidden_state[0, -1]
+    causal.lm_head.weight.data[-1] = 100 * hidden
+    assert thought(causal, model.tokenizer, item.context).startswith("<think>")
+    (note,) = model.describe().facts["chat_template"]
+    assert "the model would begin '<think>" in note
+    list(model.encode([Prompt("Which?", (" A", " B"))]))
+    assert "chat_template" not in model.describe().facts

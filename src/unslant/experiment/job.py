@@ -308,7 +308,8 @@ def run_of(
     )
     if isinstance(before, ChatCost):
         requests = requests_of({name: (model, before)})
-        return replace(run, requests=requests, offline=facts.get("offline", False), **model.answerers.facts)
+        kept = {key: facts[key] for key in ("offline", "chat_template") if key in facts}
+        return replace(run, requests=requests, **kept, **model.answerers.facts)
     if before is None:
         return run
     facts.pop("revision", None)  # in the provenance

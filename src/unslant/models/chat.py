@@ -60,8 +60,7 @@ _Other = TypeVar("_Other", bound="ChatModel")
 
 
 class ChatModel(Model, ABC):
-    """A model that generates replies, and counts them. Subclasses give :meth:`replies_to`; if they take options, also
-    :meth:`at`.
+    """A model that generates replies, and counts them. Subclasses give :meth:`replies_to`, with options :meth:`at`.
 
     Attributes:
         cost: running total; subtract a copy taken before to get the cost of one call.
@@ -147,6 +146,7 @@ class ChatModel(Model, ABC):
         return replace(reply, text=whole_text(reply.text), by=(whole_text(reply.by[0]), whole_text(reply.by[1])))
 
     def _note(self, reply: Reply, prompt: Prompt) -> None:
+        self.answerers.roles.update(message.role for message in prompt.messages)
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
     def counted_here(self, other: _Other) -> _Other:
@@ -219,7 +219,8 @@ class LocalChat(ChatModel):
         config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}
-        self._info = replace(self._info, identity=identity)
+        notes = self.model.encoder.folded(self.answerers.roles)
+        self._info = replace(self._info, identity=identity, facts={"chat_template": notes})
         return self._info
 
     def describe(self) -> ModelInfo:

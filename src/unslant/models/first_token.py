@@ -19,7 +19,8 @@ TOLERANCE = 1e-3
 LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
 """Lower numbers are placeholders and not log-probabilities: as a float32 the probability would be 0."""
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
-_THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
+THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
+"""How replies of models that think begin, in small letters."""
 
 
 class NoScores(ModelError):
@@ -150,7 +151,7 @@ def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
     message = entry if isinstance(entry := choice.get("message"), Mapping) else {}
     thought = next((str(message[key]) for key in ("reasoning_content", "reasoning") if message.get(key)), "")
     beginnings = [str(text).strip() for text in (first, choice.get("text"), message.get("content")) if text]
-    thought = thought or next((text for text in beginnings if text.lower().startswith(_THOUGHTS)), "")
+    thought = thought or next((text for text in beginnings if text.lower().startswith(THOUGHTS)), "")
     if thought:
         raise ModelError(
             f"the model thinks before it answers: its reply begins with {thought!r}, which says nothing of a "

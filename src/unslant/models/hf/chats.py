@@ -20,7 +20,8 @@ from unslant.prompts.rendering import TemplateEnvironment
 
 _NO_THINKING = {"enable_thinking": False, "thinking": False}
 """Variables that switch thinking off, in those chat templates where it can be."""
-_QUESTION, _ANSWER = "unslantq", "unslanta"
+_SYSTEM, _QUESTION, _ANSWER = "unslants", "unslantq", "unslanta"
+FOLDED = "The chat template takes no system message: the instruction begins the user's first message."
 _OPEN_THOUGHT = re.compile(r"[<\[◁|:](?:start_)?(?:think|thought|reason)[^\s<>\[\]◁▷]*[>\]▷]$", re.IGNORECASE)
 
 
@@ -84,6 +85,22 @@ def _answer_place(tokenizer: Any, template: str) -> AnswerPlace:
     return AnswerPlace(opened, begun, ended.rstrip() or "\n", tuple(notes))
 
 
+def takes_system(tokenizer: Any) -> bool:
+    """Whether the tokenizer's chat template, as it is now, writes a system message.
+
+    Those of Gemma 2 and Mistral 7B refuse it; others leave it out.
+    """
+    return _takes_system(tokenizer, str(tokenizer.chat_template))
+
+
+@lru_cache(4)
+def _takes_system(tokenizer: Any, template: str) -> bool:
+    turns = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _QUESTION}]
+    with suppress(Exception):
+        return _SYSTEM in written_chat(tokenizer, turns, prompt=True)
+    return False
+
+
 def _beginning(opened: str, begun: str) -> str:
     """What precedes an answer: ``opened`` where it leads to one, otherwise ``begun``, which is from an earlier turn.
 
@@ -101,6 +118,9 @@ def _beginning(opened: str, begun: str) -> str:
 def chat_text(tokenizer: Any, messages: Sequence[Message], *, reply: bool = False) -> str:
     """A conversation up to the assistant's answer.
 
+    Where the template takes no system message, its text begins the user's first one, as Gemma 3's template writes it.
+    lm-evaluation-harness leaves the system message out there; then the model would not be asked what others are.
+
     Args:
         reply: the model goes on freely and may think, so the text ends with the template's generation prompt.
 
@@ -110,15 +130,14 @@ def chat_text(tokenizer: Any, messages: Sequence[Message], *, reply: bool = Fals
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError("this model's tokenizer has no chat template: leave out --chat")
     turns = [{"role": message.role, "content": message.content} for message in messages]
+    if [turn["role"] for turn in turns[:2]] == ["system", "user"] and not takes_system(tokenizer):
+        turns[:2] = [{"role": "user", "content": "\n\n".join(turn["content"] for turn in turns[:2])}]
     try:
         text = written_chat(tokenizer, turns, prompt=True, **({} if reply else _NO_THINKING))
         opened, begun = ("", "") if reply else answer_place(tokenizer)[:2]
     except Exception as error:  # chat templates are model-supplied programs and raise anything
-        why = first_line(error)
-        with suppress(Exception):
-            if turns[0]["role"] == "system" and written_chat(tokenizer, turns[1:], prompt=True):
-                why += "; it takes none with a system message"
-        raise ModelError(f"this model's chat template refuses the conversation: {why}; leave out --chat") from error
+        problem = f"this model's chat template refuses the conversation: {first_line(error)}; leave out --chat"
+        raise ModelError(problem) from error
     visible = "".join(text.split())
     if lost := next((m.role for m in messages if "".join(m.content.split()) not in visible), ""):
         raise ModelError(f"this model's chat template leaves out or rewrites the {lost} message: leave out --chat")

@@ -18,7 +18,7 @@ from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, Resu
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
-from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, tolerance_of, why_not
+from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, thought, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -106,7 +106,7 @@ class TransformersModel(ResumableModel):
         """Name, identity as of the last :meth:`identify`, and those facts that apply.
 
         ``incomplete``: missing weights. ``revision``: the commit on the Hub. ``quantization``: how weights are packed.
-        ``chat_template``: sentences on where it made labels be scored. ``special_tokens``: how those that prompts
+        ``chat_template``: sentences on what it made of the prompts. ``special_tokens``: how those that prompts
         spelled were read (``text`` or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`), and the ids of
         the questions.
         """
@@ -115,7 +115,7 @@ class TransformersModel(ResumableModel):
             facts["revision"] = str(revision)
         if getattr(self.model, "is_quantized", False):
             facts["quantization"] = _packing(self.model.config.quantization_config)
-        if self.encoder.chat and (notes := self.encoder.answer_place.notes):
+        if notes := self.encoder.chat_notes:
             facts["chat_template"] = notes
         if spelling := sorted(self.encoder.spelling):
             facts["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
@@ -132,11 +132,17 @@ class TransformersModel(ResumableModel):
 
     def all_facts(self) -> dict[str, object]:
         """The facts of :attr:`info`, and in bfloat16 or float16 ``half_precision``: the model's agreement
-        (:class:`~unslant.responses.provenance.Agreement`) with itself in float32 on a few of the prompts asked.
+        (:class:`~unslant.responses.provenance.Agreement`) with itself in float32 on a few of the prompts asked. And in
+        a chat, whether the model would think first.
         """
         facts = dict(self.info.facts)
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
             facts["half_precision"] = agreement(self.model, self.sample)
+        if self.encoder.roles and self.sample and not is_cut(self.model):
+            shortest = min((item.context for item in self.sample), key=len)
+            if text := thought(self.model, self.encoder.tokenizer, shortest):
+                note = f"Where labels are scored, the model would begin {text!r}: it thinks first, and then answers."
+                facts["chat_template"] = (*self.encoder.chat_notes, note)
         return facts
 
     @property

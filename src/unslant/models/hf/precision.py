@@ -14,7 +14,8 @@ import torch
 
 from unslant.errors import ModelError, first_line
 from unslant.models.base import Cost, Encoded, Ids
-from unslant.models.hf.engine import TreeEngine, is_cut, plain_scores
+from unslant.models.first_token import THOUGHTS
+from unslant.models.hf.engine import TreeEngine, inference, is_cut, plain_scores
 from unslant.responses.provenance import Agreement
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
@@ -23,6 +24,7 @@ INT8_TOLERANCE = 1e-1
 """The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 MIN_BUDGET = 16
 """Fewest tokens of a batch."""
+_MOST_THOUGHT_TOKENS = 8
 _CAUSAL = 1e-3
 """How far the score of three tokens may differ from the sum of theirs, relative likewise, unless more is tolerated."""
 
@@ -137,6 +139,19 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
         largest=float(apart.max()),
         mean=float(apart.mean()),
     )
+
+
+def thought(model: Any, tokenizer: Any, context: Ids) -> str:
+    """How a model begins to think where an answer belongs, greedily; empty if it does not begin so."""
+    ids, text = torch.from_numpy(context.astype(np.int64))[None].to(model.device), ""
+    with inference(model):
+        for _ in range(_MOST_THOUGHT_TOKENS):
+            best = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, -1:].argmax(-1)
+            ids = torch.cat([ids, best], 1)
+            text = str(tokenizer.decode(ids[0, len(context) :])).strip()
+            if not any(beginning.startswith(text.lower()) for beginning in THOUGHTS):
+                break  # one pass for most models
+    return text if text.lower().startswith(THOUGHTS) else ""
 
 
 def _free_memory() -> int:

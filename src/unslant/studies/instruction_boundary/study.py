@@ -191,7 +191,7 @@ class InstructionBoundary(Study[Any]):
             },
             polished=dict(polished),
             requests=requests_of(spent),
-            offline="offline" in model.info.facts,
+            **{key: fact for key, fact in model.describe().facts.items() if key in ("offline", "chat_template")},
             **model.answerers.facts,
             provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
