@@ -19,10 +19,10 @@ _OF_CONTROLS = "\0"
 class ShotChooser:
     """Chooses ``k`` worked examples for every question of a run.
 
-    By default all questions have the same examples, so that prompts share their beginning; a question that is one of
-    them, or has the same wording, gets the next in line instead. By subject, those of one subject have the same ones,
-    of this subject, as in published scores of MMLU. The right answers are spread evenly over the positions, so that
-    the examples favour no position.
+    By default all questions have the same examples, so that prompts share their beginning; a question with the wording
+    of one of them, its options in any order, gets the next in line instead. By subject, those of one subject have the
+    same ones, of this subject, as in published scores of MMLU. The right answers are spread evenly over the positions,
+    so that the examples favour no position.
 
     Only questions with exactly one right option are used, and none with pinned ones; by subject these come last, as
     published, for subjects have few (five each in MMLU, ten of 57 with pinned options among them). The choice depends
@@ -88,10 +88,11 @@ class ShotChooser:
         """
         line = self._line(question)
         shots = list(itertools.islice(line, self.k))
-        spare = (shot for shot in line if not _same(shot, question))
+        asked = wording(question)  # not the id: two numbered files share ids, and no question
+        spare = (shot for shot in line if wording(shot) != asked)
         # the substitute takes the place of the example left out, so that the other examples match all other prompts
         for place, shot in enumerate(shots):
-            if _same(shot, question):
+            if wording(shot) == asked:
                 if (substitute := next(spare, None)) is None:
                     raise InputError(
                         f"{self.k} worked examples requested, but too few are left without question {question.id!r} "
@@ -126,8 +127,3 @@ def _shuffled(questions: Sequence[Question], rng: random.Random) -> list[Questio
     while len(drawn) < len(questions):
         drawn[rng.randrange(len(questions))] = None
     return [questions[i] for i in drawn]
-
-
-def _same(a: Question, b: Question) -> bool:
-    """Whether two questions are the same: by id, or by wording in any order of the options."""
-    return a.id == b.id or wording(a) == wording(b)
