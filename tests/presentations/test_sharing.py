@@ -91,6 +91,8 @@ def test_rounds_are_balanced_each(subtests: pytest.Subtests) -> None:
         (8, 24),
         (4, 8),
         (5, 120),
+        (5, 119),  # no search for a last random square, of which there may be none
+        (6, 600),
     ):
         with subtests.test(n=n, k=k):
             rounds = balanced_rounds(question(n), k)

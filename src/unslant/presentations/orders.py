@@ -24,6 +24,8 @@ DEFAULT_CAP = 24
 """Orders per question unless asked otherwise (P1 caps at 4! = 24)."""
 MOST_IN_COSETS = 12
 """``auto`` adds further rotations to those of the given order up to this many movable options."""
+_MOST_MISSES = 1000
+"""Random squares in a row that share an order with earlier ones, after which no further one is sought."""
 
 
 def given_order(question: Question) -> Order:
@@ -237,27 +239,31 @@ def _groups(question: Question, square: Sequence[Sequence[int]], k: int) -> list
 def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Order]]:
     """At least ``k`` distinct orders in rounds: within each, every movable option is in every movable place once.
 
-    A round is a random Latin square; ``k`` is rounded up to whole rounds. If there are no more than ``k`` orders, all
-    are returned, as (n-1)! rounds of rotations in random sequence.
+    A round is a random Latin square; ``k`` is rounded up to whole rounds. Near all orders, random squares leave too few
+    that fit together for another: rounds are then rotations, in random sequence. If there are no more than ``k``
+    orders, all are returned in this way, as (n-1)! rounds.
     """
     base = canonical(question)
     n = len(base)
     if n == 0:
         return [[place(question, ())]]
     rng = question_rng(question.id, seed, "rounds")
-    if math.factorial(n) <= k:
-        starts = list(itertools.permutations(base[1:]))
-        rng.shuffle(starts)
-        return [_round(question, (base[0], *start), range(n)) for start in starts]
     rounds: list[list[Order]] = []
     seen: set[Order] = set()
-    while len(rounds) < math.ceil(k / n):
+    wanted, misses = math.ceil(k / n), 0
+    while math.factorial(n) > k and len(rounds) < wanted and misses < _MOST_MISSES:
         # Rotations alone would keep the same options next to each other in the whole round; shuffled columns do not.
         symbols, columns = rng.sample(base, n), rng.sample(range(n), n)
         orders = _round(question, symbols, columns)
+        misses += 1
         if seen.isdisjoint(orders):
             seen.update(orders)
             rounds.append(orders)
+            misses = 0
+    if len(rounds) < wanted:
+        starts = list(itertools.permutations(base[1:]))
+        rng.shuffle(starts)
+        rounds = [_round(question, (base[0], *start), range(n)) for start in starts[:wanted]]
     return rounds
 
 

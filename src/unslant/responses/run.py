@@ -334,13 +334,12 @@ class Run(RunPart):
             raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
 
     @classmethod
-    def merge(cls, runs: Sequence[Run], first: Run | None = None) -> Run:
+    def merge(cls, runs: Sequence[Run], first: Run) -> Run:
         """The whole run that these are the shards of.
 
         Costs are summed; facts that each machine measured for itself (agreement in half precision, platform, day) are
-        combined. Everything else is taken from ``first``, by default the first shard.
+        combined. Everything else is taken from ``first``, one of them.
         """
-        first = first or runs[0]
         special = [run.special_tokens for run in runs if run.special_tokens]
         agreements = [run.half_precision for run in runs if run.half_precision]
         models = dict.fromkeys(name for run in runs for name in run.requests)
