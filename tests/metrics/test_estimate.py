@@ -294,6 +294,21 @@ def test_resamples_vary_as_much_as_the_mean_does(strata: int) -> None:
     assert means.var() == pytest.approx(float(sampling.variance((values - values.mean()) / 400)), rel=0.1)
 
 
+def test_what_is_undefined_stays_undefined_within_bounds() -> None:
+    assert Estimate.undefined("no answers").within(0.0, 1.0).to_dict() == Estimate.undefined("no answers").to_dict()
+
+
+def test_a_statistic_that_nearly_always_is_at_the_edge_has_no_interval() -> None:
+    rarely_less = Bootstrap(100).statistic(
+        np.ones((100, 1)) * (np.arange(100) < 50)[:, None],
+        lambda totals: np.where(totals[:, 0] < 36, 0.9, 1.0),
+        100,
+        high=1.0,
+    )
+    assert math.isnan(rarely_less.low)
+    assert rarely_less.note == "at the edge of its range: no interval"
+
+
 def test_a_statistic_that_does_not_vary_has_no_interval() -> None:
     features = np.column_stack([np.ones(10), np.ones(10)])
     found = Bootstrap(10).statistic(features, lambda t: t[:, 0] / t[:, 1], 10)

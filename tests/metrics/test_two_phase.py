@@ -178,6 +178,16 @@ def test_orders_matter_beyond_places_only_where_neighbours_pull(after: float) ->
     assert share.value == pytest.approx(0, abs=1e-9) or after
 
 
+def test_what_lies_beyond_places_is_weighed_by_how_much_each_question_moves() -> None:
+    questions = make_questions(2)
+    scores, *each = (read_scores(ask(some, leans)) for some in (questions, questions[:1], questions[1:]))
+    shares = [beyond_places(one, Bootstrap.of(one))["beyond_places"].value for one in each]
+    moved = [measure(one)["pbm"][0] for one in each]
+    together = beyond_places(scores, Bootstrap.of(scores))["beyond_places"].value
+    assert min(shares) < together < max(shares)
+    assert together == pytest.approx(np.average(shares, weights=moved))
+
+
 def test_failed_pages_of_the_part_are_left_out(everything: Responses) -> None:
     full = {question.id for question in QUESTIONS[::3]}
     rows = [

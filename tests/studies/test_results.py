@@ -117,6 +117,17 @@ def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: py
                 assert found == value or (found is None and math.isnan(value))
 
 
+def test_a_question_without_a_right_option_has_a_row_too() -> None:
+    questions = [
+        unslant.Question("q1", "Which is a fruit?", ("wool", "apple"), frozenset({1})),
+        unslant.Question("q2", "Which is a metal?", ("milk", "paper"), frozenset()),
+    ]
+    frame = unslant.study.base_rate("fair", questions).to_pandas()
+    assert frame["question"].tolist() == ["q1", "q2"]
+    assert frame["asked"].tolist() == [6, 2]  # that without a right option is in no Nvr-X
+    assert frame["right"][1] == 0
+
+
 @pytest.mark.thorough
 def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
@@ -127,7 +138,7 @@ def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
             if responses is None:
                 assert "key" in frame
                 continue
-            assert set(frame["question"]) == {row.question_id for row in responses.rows() if row.answers}
+            assert set(frame["question"]) == {row.question_id for row in responses.rows() if row.kind != "control"}
             assert frame["question"].is_unique
             if isinstance(result, unslant.AuditResult):
                 assert frame["accuracy"].mean() == pytest.approx(result.metrics.means["accuracy"].value)

@@ -15,6 +15,7 @@ from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of, shown
 from unslant.extras import needed
 from unslant.files import dump_json
+from unslant.presentations import CONTROL
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import ChatCost, Cost, Provenance
 from unslant.writing import write_all, write_atomically
@@ -208,7 +209,7 @@ class StudyResult:
         """Columns with one value per question: id, subject, and how often it was asked, answered and right."""
         counts: dict[str, dict[str, Any]] = {}
         for row in self.responses.rows():  # type: ignore[attr-defined]
-            if not row.answers:  # a control without a question
+            if row.kind == CONTROL:  # no question
                 continue
             tally = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
             tally["asked"] += 1

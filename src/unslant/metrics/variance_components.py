@@ -380,9 +380,7 @@ def components_of(
 
 
 def _bootstrap_of(questions: Ints, scores: OrderScores, bootstrap: Bootstrap) -> Bootstrap:
-    """The bootstrap over some of the questions of the scores."""
-    if len(questions) == bootstrap.n_questions:
-        return bootstrap
+    """A bootstrap over some of the questions of the scores, drawn as in the other."""
     subjects, contexts = ([values[q] for q in questions] for values in (scores.subjects, scores.contexts))
     across = bootstrap.sampling.drawn == "subjects"
     return Bootstrap(len(questions), subjects, contexts=contexts, across_subjects=across)
