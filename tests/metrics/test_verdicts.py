@@ -128,6 +128,8 @@ def test_the_number_needed_settles_it_four_times_in_five() -> None:
 def test_a_p_value_is_read_off_the_interval() -> None:
     assert p_of(estimate(0.1, 0.1), 0.0) == pytest.approx(0.05)
     assert p_of(estimate(0.0, 0.1), 0.0) == 1.0
+    uneven = Estimate(0.9, 0.7, 0.95, 40, "made")  # near its bound: exactly 0.05 at either end
+    assert [p_of(uneven, end) for end in (uneven.low, uneven.high)] == pytest.approx([0.05, 0.05])
     assert p_of(estimate(0.2, 0.1, 10**6), 0.0) == pytest.approx(8.9e-5, rel=0.02)
 
 
