@@ -107,6 +107,7 @@ def test_an_undefined_number_fails_with_its_note(unslant: Run) -> None:
         ("accuracy=0.6", "write it as NAME<NUMBER"),
         ("accuracy<high", "write it as NAME<NUMBER"),
         ("accuracy<nan", "write it as NAME<NUMBER"),
+        (" " * 20_000 + "accuracy", "write it as NAME<NUMBER"),  # took hours once
     ],
 )
 def test_a_mistyped_condition_is_refused_before_any_work(unslant: Run, condition: str, words: str) -> None:

@@ -170,10 +170,9 @@ def checked_table(
     except (pa.ArrowException, ValueError) as error:
         raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
     try:
-        if table.num_rows:
-            _check_nulls(table, schema)
-            _check_rows(table)
-            _check_questions(table, questions)
+        _check_nulls(table, schema)
+        _check_rows(table)
+        _check_questions(table, questions)
     except _Bad as error:
         place = f"{path}, row {before + error.row + 1}"
         raise InputError.at(place, str(error), field=error.column) from None
