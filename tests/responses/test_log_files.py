@@ -202,6 +202,13 @@ def test_lists_of_options_go_on_after_z() -> None:
     assert PageText(page).options(labels) == tuple(f"option {i}" for i in range(40))
 
 
+def test_pages_with_long_stretches_of_blanks_are_read_in_linear_time() -> None:
+    blank = " " * 20_000
+    page = PageText(f"Question: Which{blank}a{blank}one?" + "\n \n" * 20_000 + f"A. x{blank}y\nB. z\nAnswer:")
+    assert page.options() == (f"x{blank}y", "z")
+    assert PageText(f"Which{blank}a{blank}one?{blank}Answer: ").question == f"Which{blank}a{blank}one?"
+
+
 def test_names_and_folders_that_cannot_be_read_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="file name too long"):
         load_logs([tmp_path / ("x" * 300)])

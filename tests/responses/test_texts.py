@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +35,16 @@ def test_packed_questions_come_back_as_they_were(found: list[Question]) -> None:
     assert unpack(packed) == tuple(found)
     assert packed.isascii()
     assert pack(found) == packed
+
+
+def test_packed_questions_that_are_cut_short_or_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pack([Question("q", "Which?", ("x", "y"), frozenset({0}))] * 50)
+    short = base64.b64encode(base64.b64decode(packed)[:-8])
+    with pytest.raises(ValueError, match="cut short, or too long"):
+        unpack(short)
+    monkeypatch.setattr("unslant.responses.checks.MAX_BYTES", 100)
+    with pytest.raises(ValueError, match="cut short, or too long"):
+        unpack(packed)
 
 
 def test_an_audit_keeps_its_questions_in_the_file_and_is_read_without_them(tmp_path: Path) -> None:

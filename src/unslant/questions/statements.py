@@ -42,7 +42,9 @@ _VERDICTS = {
     "unknown": "Unknown",
     "uncertain": "Unknown",
 }
-_PREFACE = re.compile(r"\s*based on [^?]{0,80}\bis the following \w+ true, false,? or (?:unknown|uncertain)\?\s*", re.I)
+_PREFACE = re.compile(
+    r"(?<!\s)\s*based on [^?]{0,80}\bis the following \w+ true, false,? or (?:unknown|uncertain)\?\s*", re.I
+)
 
 
 class Loading(TypedDict, total=False):

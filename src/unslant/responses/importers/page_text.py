@@ -16,11 +16,11 @@ from unslant.responses.importers.logged import Order
 _GAP = re.compile(r"\W*\w{0,3}\W*")
 """Text between two options of a list: punctuation, and a label, a number, "or" or "and"."""
 _LONGEST_GAP = 20
-_LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^[^\S\n]*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>\S(?:.*\S)?)", re.MULTILINE)
 _HEAD = re.compile(
     r"^(?:(passage|article|context|paragraph|story|text)|question|q)[ \t]*:", re.IGNORECASE | re.MULTILINE
 )
-_CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
+_CUES = re.compile(r"\A(?:question|q)\s*:\s*|\b(?:answer|a)\s*:?\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
