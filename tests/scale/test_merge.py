@@ -234,6 +234,19 @@ def test_a_shard_with_missing_rows(tmp_path: Path, score: Score) -> None:
     assert refused(tmp_path, *paths) == "s1of2.parquet: is incomplete: rows are missing; rerun this shard"
 
 
+@pytest.mark.parametrize("cut", [0, 5])
+def test_rows_that_two_shards_have_or_none(tmp_path: Path, score: Score, cut: int) -> None:
+    paths = [score("1/2"), score("2/2")]
+    found = Responses.from_parquet(paths[1])
+    header = found.run.shard
+    assert header is not None
+    (start, n), *rest = header.runs  # the first rows missing, or all of them a row too early
+    runs = ((start + cut, n - cut) if cut else (start - 1, n), *rest)
+    run = replace(found.run, shard=replace(header, runs=runs))
+    replace(found, run=run, table=found.table.slice(cut)).to_parquet(paths[1])
+    assert refused(tmp_path, *paths).startswith("the rows of the shards are not those of the plan")
+
+
 def test_no_shard_is_written_over(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
     with pytest.raises(InputError, match=r"s1of2\.parquet: is a shard and would be overwritten"):
