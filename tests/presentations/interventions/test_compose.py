@@ -347,6 +347,11 @@ class TestShots:
         with pytest.raises(InputError, match=r"5 worked examples requested, but only 2"):
             apply(world_questions[0], (), pool_of(world_questions[:3]), shots=5)
 
+    def test_another_question_of_the_same_id_may_serve(self, world_questions):
+        one, first, second = world_questions[:3]
+        pool = pool_of([replace(first, id=one.id), second])  # two numbered files
+        assert len(shown_once(apply(one, (), pool, shots=2)).shots) == 2
+
     def test_may_come_from_another_set(self, world_questions, world_pool):
         other = [replace(one, id=f"dev/{one.id}") for one in world_questions[200:]]
         presentation = done(compose(world_questions[0], world_pool, shots=5, shots_from=pool_of(other))).items[0][1]

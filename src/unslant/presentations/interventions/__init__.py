@@ -279,7 +279,7 @@ class ShotMaker:
         # A worked example that answers the distractor would give away which of the two stems fits the options.
         stems = {question.stem, presentation.stem, presentation.distractor}
         shots: list[Presentation] = []
-        ids = {question.id}
+        ids = set[str]()  # not the question's: a numbered file of examples has an unrelated question of this id
         for other in self.pool.drawn(rng, TRIES_FOR_SHOTS):
             if len(shots) == k:
                 break
