@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from unslant.auditing.comparison import audit_logs
 from unslant.auditing.exports import ExportOptions, eval_results, every_eval, flat, model_index
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
+from unslant.responses import AGAIN, Responses
 from unslant.responses.importers import load_logs
 
 DATA = Path(__file__).parent / "data"
@@ -75,6 +77,15 @@ def test_records_of_every_eval_ever_follow_its_schema_and_are_read_back(result: 
     (tmp_path / "x.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"x\.json: holds the scores of a run and no answers: give x_samples\.jsonl$"):
         audit_logs(tmp_path / "x.json")
+
+
+def test_what_is_asked_again_about_a_reply_is_no_sample(result: AuditResult) -> None:
+    rows = result.responses.rows()
+    first = next(row for row in rows if row.kind == "order")
+    again = replace(first, elicitation=AGAIN, logprobs=None, raw="B")
+    responses = replace(result.responses, table=Responses.from_rows([*rows, again]).table)
+    _, samples = every_eval(AuditResult.of(responses), OPTIONS)
+    assert len(samples) == len(every_eval(result, OPTIONS)[1]) == sum(row.kind == "order" for row in rows)
 
 
 def test_samples_have_every_question_however_many_options_the_first_has() -> None:

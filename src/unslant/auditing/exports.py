@@ -29,7 +29,6 @@ from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
-from unslant.metrics.base_rate import standard_labels
 from unslant.metrics.catalogue import metric_at
 from unslant.questions import Question
 from unslant.reports.numbers import APART, has_interval, numbers
@@ -189,11 +188,8 @@ def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str
 
 def _samples(result: AuditResult, record: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     questions = {question.id: question for question in result.responses.questions}
-    labels = standard_labels(result.responses)
-    for row in result.responses.where(kind="order").rows():
-        question = questions.get(row.question_id)
-        standard = row.labels == labels[: len(row.labels)]
-        if question is not None and standard and sorted(row.contents) == [*range(row.n_options)]:
+    for row in result.responses.where(kind="order", elicitation=result.scores.elicitation).rows():
+        if question := questions.get(row.question_id):
             yield _sample(row, question, record, name)
 
 
