@@ -284,7 +284,7 @@ class WithBaseline(StudyResult):
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PARTS = ("value", "low", "high")
-_CONDITION = re.compile(r"([^<>=]+)(<=|>=|<|>)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)", re.IGNORECASE)
+_CONDITION = re.compile(r"([^<>=]*[^<>=\s])\s*(<=|>=|<|>)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)")
 _NO_RESULT = ("provenance", "settings", "loading", "identity")
 Number = tuple[tuple[str, ...], Mapping[str, Any]]
 """Path in JSON, and the parts of an estimate, or only its value."""
@@ -314,9 +314,8 @@ class Condition:
             raise InputError(
                 f'--fail-if {text!r}: write it as NAME<NUMBER (<, <=, >, >=), as in "expected_accuracy<0.6"'
             )
-        whole = match[1].rstrip()
-        before, dot, last = whole.rpartition(".")
-        name, part = (before, last) if dot and last in PARTS else (whole, "value")
+        before, dot, last = match[1].rpartition(".")
+        name, part = (before, last) if dot and last in PARTS else (match[1], "value")
         key, counted = name.rpartition(".")[2], {f.name for kind in (Counts, Cost) for f in fields(kind)}
         keys = counted | {key.rpartition(".")[2] for key in METRICS}
         # Other prefixes (of methods, conditions, models) lead to numbers that only the result itself knows.

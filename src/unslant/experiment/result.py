@@ -208,9 +208,7 @@ class StudyResult:
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value per question: id, subject, and how often it was asked, answered and right."""
         counts: dict[str, dict[str, Any]] = {}
-        for row in self.responses.rows():  # type: ignore[attr-defined]
-            if row.kind == CONTROL:  # no question
-                continue
+        for row in filter(lambda row: row.kind != CONTROL, self.responses.rows()):  # type: ignore[attr-defined]
             tally = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
             tally["asked"] += 1
             tally["answered"] += row.status == "ok"
