@@ -358,8 +358,6 @@ def _blocks(
     blocks: list[Block] = []
     for n, rows in groups.items():
         which = np.flatnonzero(rows.role == ORDER)
-        if not which.size:
-            continue
         # by question, then lexicographically by content from top to bottom
         which = which[np.lexsort((*rows.contents[which].T[::-1], rows.question[which]))]
         question, contents = rows.question[which], rows.contents[which]
