@@ -15,7 +15,7 @@ from unslant import Question, audit, load_model
 from unslant.errors import ModelError
 from unslant.models import GenerateOptions
 from unslant.models.chat import LocalChat
-from unslant.models.hf.chats import FOLDED, answer_place
+from unslant.models.hf.chats import answer_place
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.precision import thought
 from unslant.prompts import Message, Prompt
@@ -124,16 +124,16 @@ def test_an_instruction_begins_the_users_words_where_there_is_no_system_message(
     folded = Message("user", f"{SYSTEM.content}\n\n{SHOT[0].content}")
     apart, joined = (Prompt("", ("A", "B"), messages) for messages in ((SYSTEM, *SHOT, USER), (folded, SHOT[1], USER)))
     assert model.encoder.ids(apart) == model.encoder.ids(joined)
-    spelled = replace(
-        apart, messages=(*apart.messages[:-1], Message("user", f"{USER.content} {model.tokenizer.eos_token}"))
-    )
-    for prompt in (spelled, joined, apart):
-        (item,) = model.encoder.encode([prompt])
-        assert (FOLDED in model.info.facts["chat_template"]) == (prompt != joined)
-    assert item.context.tolist() == model.encoder.encode([joined])[0].context.tolist()
-    chat = LocalChat(model, GenerateOptions(max_tokens=1))
-    list(chat.generate([apart]))
-    assert chat.describe().facts == {"chat_template": (FOLDED,)}
+    spells = Message("user", f"{USER.content} {model.tokenizer.eos_token}")
+    for last in (USER, spells):
+        items = [replace(prompt, messages=(*prompt.messages[:-1], last)) for prompt in (apart, joined)]
+        one, other = (item.context.tolist() for item in model.encoder.encode(items))
+        assert one == other
+    (note,) = LocalChat(model).describe().facts["chat_template"]
+    assert note == model.info.facts["chat_template"][0]
+    assert "takes no system message" in note
+    model.tokenizer.chat_template = template("a-switch-elsewhere")
+    assert LocalChat(model).describe().facts == {"chat_template": ()}
 
 
 def test_a_template_that_refuses_a_final_answer_keeps_its_generation_prompt(model: TransformersModel) -> None:
@@ -201,8 +201,8 @@ def test_a_model_that_would_think_is_said_to_though_its_template_says_nothing() 
     with torch.inference_mode():
         hidden = causal.model(torch.from_numpy(item.context).long()[None]).last_hidden_state[0, -1]
     causal.lm_head.weight.data[-1] = 100 * hidden
-    assert thought(causal, model.tokenizer, item.context).startswith("<think>")
+    assert thought(causal, model.tokenizer, item.context) == "<think>"
     (note,) = model.describe().facts["chat_template"]
-    assert "the model would begin '<think>" in note
+    assert "the model would begin '<think>'" in note
     list(model.encode([Prompt("Which?", (" A", " B"))]))
     assert "chat_template" not in model.describe().facts

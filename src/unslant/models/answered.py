@@ -100,14 +100,10 @@ def have_changed(weights: Collection[float], asked: int) -> bool:
 
 
 class Answerers:
-    """The models and systems named by the replies of a run, including those from the store.
-
-    Attributes:
-        roles: of the messages that were replied to.
-    """
+    """The models and systems named by the replies of a run, including those from the store."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.roles = name, set[str]()
+        self.name = name
         self.replies: Counter[tuple[str, str]] = Counter()
         self._first: dict[tuple[str, str], str] = {}
 

@@ -57,6 +57,9 @@ class Reply:
 
 
 _Other = TypeVar("_Other", bound="ChatModel")
+_PLAIN: dict[str, Any] = {"num_beams": 1, "num_return_sequences": 1, "return_dict_in_generate": False}
+# A checkpoint's generation_config.json may have these too, which fail here, cut replies unseen, or thin out samples.
+_DROPPED = "forced_eos_token_id max_time min_p penalty_alpha prompt_lookup_num_tokens stop_strings".split()
 
 
 class ChatModel(Model, ABC):
@@ -146,7 +149,6 @@ class ChatModel(Model, ABC):
         return replace(reply, text=whole_text(reply.text), by=(whole_text(reply.by[0]), whole_text(reply.by[1])))
 
     def _note(self, reply: Reply, prompt: Prompt) -> None:
-        self.answerers.roles.update(message.role for message in prompt.messages)
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
     def counted_here(self, other: _Other) -> _Other:
@@ -216,10 +218,12 @@ class LocalChat(ChatModel):
 
     def identify(self) -> ModelInfo:
         """The model's identity (:mod:`unslant.models.hf.identity`), and how it generates."""
+        from unslant.models.hf.chats import folding
+
         config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}
-        notes = self.model.encoder.folded(self.answerers.roles)
+        notes = folding(self.model.tokenizer, str(self.model.tokenizer.chat_template)) if self.takes_turns else ()
         self._info = replace(self._info, identity=identity, facts={"chat_template": notes})
         return self._info
 
@@ -266,17 +270,12 @@ class LocalChat(ChatModel):
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=self.model.device)
+        settings = {"max_new_tokens": room, "pad_token_id": pad, "eos_token_id": sorted(ends) or None, **_PLAIN}
         sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
+        settings |= sampling if self._options.temperature else {"do_sample": False}
         with inference(self.model.model), torch.random.fork_rng():
             torch.manual_seed(0)
-            out = self.model.model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                max_new_tokens=room,
-                pad_token_id=pad,
-                eos_token_id=sorted(ends) or None,
-                **(sampling if self._options.temperature else {"do_sample": False}),
-            )
+            out = self.model.model.generate(ids, attention_mask=mask, **settings, **dict.fromkeys(_DROPPED))
         replies = []
         for row in out[:, longest:].tolist():
             n = next((n for n, token in enumerate(row, 1) if token in ends), None)

@@ -21,7 +21,6 @@ from unslant.prompts.rendering import TemplateEnvironment
 _NO_THINKING = {"enable_thinking": False, "thinking": False}
 """Variables that switch thinking off, in those chat templates where it can be."""
 _SYSTEM, _QUESTION, _ANSWER = "unslants", "unslantq", "unslanta"
-FOLDED = "The chat template takes no system message: the instruction begins the user's first message."
 _OPEN_THOUGHT = re.compile(r"[<\[◁|:](?:start_)?(?:think|thought|reason)[^\s<>\[\]◁▷]*[>\]▷]$", re.IGNORECASE)
 
 
@@ -70,7 +69,7 @@ def _answer_place(tokenizer: Any, template: str) -> AnswerPlace:
     question, answer = {"role": "user", "content": _QUESTION}, {"role": "assistant", "content": _ANSWER}
     prompt = written_chat(tokenizer, [question], prompt=True, **_NO_THINKING)
     opened = begun = prompt.rpartition(_QUESTION)[2]
-    ended, notes = "", []
+    ended, notes = "", [*folding(tokenizer, template)]
     with suppress(Exception):  # some templates refuse a conversation that ends in an answer
         whole = written_chat(tokenizer, [question, answer], prompt=False, **_NO_THINKING)
         before, word, ended = whole.rpartition(_ANSWER)
@@ -85,20 +84,14 @@ def _answer_place(tokenizer: Any, template: str) -> AnswerPlace:
     return AnswerPlace(opened, begun, ended.rstrip() or "\n", tuple(notes))
 
 
-def takes_system(tokenizer: Any) -> bool:
-    """Whether the tokenizer's chat template, as it is now, writes a system message.
-
-    Those of Gemma 2 and Mistral 7B refuse it; others leave it out.
-    """
-    return _takes_system(tokenizer, str(tokenizer.chat_template))
-
-
 @lru_cache(4)
-def _takes_system(tokenizer: Any, template: str) -> bool:
+def folding(tokenizer: Any, template: str) -> tuple[str, ...]:
+    """A sentence for the reader of a result if the tokenizer's chat template takes no system message; else none."""
     turns = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _QUESTION}]
-    with suppress(Exception):
-        return _SYSTEM in written_chat(tokenizer, turns, prompt=True)
-    return False
+    with suppress(Exception):  # Gemma 2's refuses it, and others leave it out
+        if _SYSTEM in written_chat(tokenizer, turns, prompt=True):
+            return ()
+    return ("The chat template takes no system message: an instruction begins the user's first message.",)
 
 
 def _beginning(opened: str, begun: str) -> str:
@@ -130,7 +123,7 @@ def chat_text(tokenizer: Any, messages: Sequence[Message], *, reply: bool = Fals
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError("this model's tokenizer has no chat template: leave out --chat")
     turns = [{"role": message.role, "content": message.content} for message in messages]
-    if [turn["role"] for turn in turns[:2]] == ["system", "user"] and not takes_system(tokenizer):
+    if messages[0].role == "system" and len(messages) > 1 and folding(tokenizer, str(tokenizer.chat_template)):
         turns[:2] = [{"role": "user", "content": "\n\n".join(turn["content"] for turn in turns[:2])}]
     try:
         text = written_chat(tokenizer, turns, prompt=True, **({} if reply else _NO_THINKING))

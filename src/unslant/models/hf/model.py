@@ -115,7 +115,7 @@ class TransformersModel(ResumableModel):
             facts["revision"] = str(revision)
         if getattr(self.model, "is_quantized", False):
             facts["quantization"] = _packing(self.model.config.quantization_config)
-        if notes := self.encoder.chat_notes:
+        if self.encoder.chat and (notes := self.encoder.answer_place.notes):
             facts["chat_template"] = notes
         if spelling := sorted(self.encoder.spelling):
             facts["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
@@ -132,17 +132,17 @@ class TransformersModel(ResumableModel):
 
     def all_facts(self) -> dict[str, object]:
         """The facts of :attr:`info`, and in bfloat16 or float16 ``half_precision``: the model's agreement
-        (:class:`~unslant.responses.provenance.Agreement`) with itself in float32 on a few of the prompts asked. And in
-        a chat, whether the model would think first.
+        (:class:`~unslant.responses.provenance.Agreement`) with itself in float32 on a few of the prompts asked. Also
+        whether it would think first in a chat.
         """
         facts = dict(self.info.facts)
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
             facts["half_precision"] = agreement(self.model, self.sample)
-        if self.encoder.roles and self.sample and not is_cut(self.model):
-            shortest = min((item.context for item in self.sample), key=len)
-            if text := thought(self.model, self.encoder.tokenizer, shortest):
+        if self.encoder.chat and self.sample and not is_cut(self.model):
+            notes, context = self.encoder.answer_place.notes, min((item.context for item in self.sample), key=len)
+            if text := thought(self.model, self.encoder.tokenizer, context):
                 note = f"Where labels are scored, the model would begin {text!r}: it thinks first, and then answers."
-                facts["chat_template"] = (*self.encoder.chat_notes, note)
+                facts["chat_template"] = (*notes, note)
         return facts
 
     @property

@@ -24,7 +24,6 @@ INT8_TOLERANCE = 1e-1
 """The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 MIN_BUDGET = 16
 """Fewest tokens of a batch."""
-_MOST_THOUGHT_TOKENS = 8
 _CAUSAL = 1e-3
 """How far the score of three tokens may differ from the sum of theirs, relative likewise, unless more is tolerated."""
 
@@ -142,15 +141,11 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
 
 
 def thought(model: Any, tokenizer: Any, context: Ids) -> str:
-    """How a model begins to think where an answer belongs, greedily; empty if it does not begin so."""
-    ids, text = torch.from_numpy(context.astype(np.int64))[None].to(model.device), ""
+    """The token with which a model would begin to think after a context; empty if another one is more probable."""
+    ids = torch.from_numpy(context.astype(np.int64))[None].to(model.device)
     with inference(model):
-        for _ in range(_MOST_THOUGHT_TOKENS):
-            best = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, -1:].argmax(-1)
-            ids = torch.cat([ids, best], 1)
-            text = str(tokenizer.decode(ids[0, len(context) :])).strip()
-            if not any(beginning.startswith(text.lower()) for beginning in THOUGHTS):
-                break  # one pass for most models
+        best = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, -1].argmax()
+    text = str(tokenizer.decode([int(best)])).strip()
     return text if text.lower().startswith(THOUGHTS) else ""
 
 

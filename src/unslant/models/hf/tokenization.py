@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -59,7 +59,7 @@ class Encoder:
 
     Attributes:
         spelling: groups (questions) of the prompts that spell special tokens.
-        roles: of the messages of the prompts last encoded; none of plain prompts.
+        chat: whether the prompts last encoded are chats.
     """
 
     def __init__(self, tokenizer: Any, special_tokens: str = "text") -> None:
@@ -67,7 +67,7 @@ class Encoder:
             raise InputError(f"special tokens {special_tokens!r}: use {' or '.join(SPECIAL_TOKENS)}")
         self.tokenizer = tokenizer
         self.spelling: set[str] = set()
-        self.roles: set[str] = set()
+        self.chat = False
         self._literal = Literal(tokenizer)
         self._as_text = special_tokens == "text"
         self._pieces: dict[tuple[str, str], Ids] = {}
@@ -99,17 +99,6 @@ class Encoder:
         from unslant.models.hf.chats import answer_place
 
         return answer_place(self.tokenizer)
-
-    def folded(self, roles: Collection[str]) -> tuple[str, ...]:
-        """A sentence for the reader of a result if messages of these roles had the system's written as the user's."""
-        from unslant.models.hf.chats import FOLDED, takes_system
-
-        return (FOLDED,) if "system" in roles and not takes_system(self.tokenizer) else ()
-
-    @property
-    def chat_notes(self) -> tuple[str, ...]:
-        """Sentences for the reader of a result: what the chat template made of the chats last encoded, if any."""
-        return (*self.folded(self.roles), *self.answer_place.notes) if self.roles else ()
 
     @property
     def end_of_turn(self) -> list[int]:
@@ -146,7 +135,7 @@ class Encoder:
         Raises:
             ModelError: if a continuation is empty, leaves no token of context before it, or (``apart``) begins another.
         """
-        self.roles = {message.role for p in prompts for message in p.messages} if prompts else self.roles
+        self.chat = bool(prompts[0].messages) if prompts else self.chat
         written = [self._written(prompt) for prompt in prompts]
         if self._by_line:
             plain = [text + p.continuations[-1] for p, (text, named) in zip(prompts, written, strict=True) if not named]

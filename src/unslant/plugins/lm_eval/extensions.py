@@ -149,10 +149,10 @@ class HarnessEncoder:
 
     Attributes:
         cut: groups (questions) whose prompts were cut.
-        chat_notes, roles, spelling, special_tokens: of :class:`~unslant.models.hf.tokenization.Encoder`; not used here.
+        chat, spelling, special_tokens: see :class:`~unslant.models.hf.tokenization.Encoder`; not used here.
     """
 
-    special_tokens, chat_notes, roles = "allow", (), ()
+    special_tokens, chat = "allow", False
 
     def __init__(self, model: Any) -> None:
         self.backend = _Tokenizer(model.model, model.tokenizer)
