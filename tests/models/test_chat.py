@@ -41,6 +41,30 @@ def test_sampled_replies_differ_from_greedy_ones_and_repeat_themselves():
     assert replies[0] != replies[1] == replies[2]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"return_dict_in_generate": True},
+        {"num_return_sequences": 2, "do_sample": True},
+        {"stop_strings": ["a"]},
+        {"prompt_lookup_num_tokens": 3},
+        {"penalty_alpha": 0.6, "top_k": 4},
+        {"forced_eos_token_id": 2},
+        {"max_time": 1e-4},
+        {"min_p": 0.9, "do_sample": True},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_settings_that_come_with_a_checkpoint_do_not_end_or_cut_replies(settings, temperature):
+    model = random_model()
+    chat = LocalChat(model, GenerateOptions(max_tokens=6, temperature=temperature))
+    before = {reply.index: (reply.text, reply.cut) for reply in chat.generate(PROMPTS)}
+    for name, value in settings.items():
+        setattr(model.model.generation_config, name, value)
+    assert {reply.index: (reply.text, reply.cut) for reply in chat.generate(PROMPTS)} == before
+
+
 def test_a_prompt_without_room_for_a_reply_is_refused():
     long = Prompt("Question: Which option is red?\n" * 400, ())
     with pytest.raises(ModelError, match="use fewer shots"):
@@ -130,7 +154,6 @@ BROKEN_OFF["choices"][0] |= {"finish_reason": "error", "error": {"code": 502, "m
         (completion("A") | {"usage": {"total_tokens": 3}}, "A", ""),
         (completion("A") | {"choices": None}, None, "no choices in the reply"),
         (completion("A") | {"choices": [{"index": 0, "text": "A"}]}, None, "a choice in the reply has no message"),
-        (completion(5), None, "the content of the reply is '5', not a text"),
         (BROKEN_OFF, None, "502 (the server replied: upstream left)"),
         (Fault(body='[{"error": {"code": 503, "message": "full"}}]'), None, "503 (the server replied: full)"),
         (Fault(400, '[{"error": {"code": 400, "message": "no key"}}]'), None, "400 (the server replied: no key)"),
@@ -169,3 +192,15 @@ def test_a_server_that_names_the_length_limit_otherwise_is_asked_its_way(monkeyp
     assert {reply.text for reply in replies} == {"A"}
     assert sum("max_tokens" in request for request in server.requests) == 1
     assert server.requests[-1]["max_completion_tokens"] == SHORT.max_tokens
+
+
+def test_a_server_on_this_machine_is_not_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+    here = FaultServer(lambda _: Fault(body=completion("A")))
+    with FaultServer(lambda _: Fault(500)).running() as proxy, here.running() as server:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        (reply,) = open_chat(f"{server.url}#m", ModelOptions(retries=0), SHORT).generate(PROMPTS[:1])
+    assert (reply.text, proxy.requests) == ("A", [])

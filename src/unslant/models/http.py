@@ -132,7 +132,7 @@ class Endpoint:
         return httpx.AsyncClient(
             timeout=self.timeout,
             limits=httpx.Limits(max_connections=self.limit.most),
-            trust_env=not _is_loopback(urlsplit(self._url).hostname or ""),
+            trust_env=not is_loopback(urlsplit(self._url).hostname or ""),
             headers={
                 "Accept-Encoding": "identity",  # a small compressed reply could unpack to gigabytes
                 **({"Authorization": f"Bearer {key}"} if key else {}),
@@ -342,7 +342,8 @@ def _retry_after(response: httpx.Response) -> float | None:
     return None if past or math.isnan(seconds) else min(_LONGEST_WAIT, max(0.0, seconds))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,7 +20,7 @@ from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
-from unslant.models.http import causes, error_in, hint_of, redirected
+from unslant.models.http import causes, error_in, hint_of, is_loopback, redirected
 from unslant.models.label_scores import LENGTHS
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
 
 _NOT_ASKED_AGAIN = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}
-_NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, httpx.ConnectError, httpx.ConnectTimeout)
+_NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
 _PLAIN = Prompt("Say yes.", ())
 
 
@@ -125,7 +126,7 @@ class InspectChat(ChatModel):
                 return _NOT_ASKED_AGAIN[status]
             if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
                 return _NOT_ASKED_AGAIN[401]
-            if isinstance(cause, _NO_CONNECTION):
+            if isinstance(cause, _NO_CONNECTION) or type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
                 return f"no connection to {_address(self._model) or 'the provider'}"
         return ""
 
@@ -146,13 +147,12 @@ class InspectChat(ChatModel):
         """An error in one line, without secrets."""
         chain = [*causes(error)]
         cause = next((cause for cause in chain if getattr(cause, "status_code", None)), chain[-1])
-        response = getattr(cause, "response", None)
-        reason = redirected(response) or getattr(cause, "provider_message", None)
-        message = f"{type(cause).__name__}: {reason or first_line(cause)}"
+        moved = redirected(getattr(cause, "response", None))
+        message = f"{type(cause).__name__}: {moved or getattr(cause, 'provider_message', None) or first_line(cause)}"
         # The client drops what a server says in another form than OpenAI's.
         body = next(filter(None, (getattr(cause, "body", None) for cause in chain)), None)
         words = " ".join((body if isinstance(body, str) else error_in(body)[0]).split())
-        if words.removeprefix("the server replied: ") not in message and not redirected(response):
+        if words.removeprefix("the server replied: ") not in message and not moved:
             message += f" ({'a web page' if words.startswith('<') else shortened(words, 300)})"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
         return without_secrets(message, {*filter(None, keys), *self._secrets})
@@ -240,6 +240,10 @@ def _served(get_model: Any, name: str, url: str) -> Any:
     """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
     at = urlsplit(url)
     keys = [os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ] if may_have_keys(url) else []
+    from openai import DefaultAsyncHttpxClient
+
+    # Never through a proxy, as for scores; inspect's client takes one from the environment for this machine too.
+    direct = {"http_client": DefaultAsyncHttpxClient(trust_env=False)} if is_loopback(at.hostname or "") else {}
     model = get_model(
         f"openai-api/unslant/{name}",
         base_url=urlunsplit(at._replace(query="")),
@@ -247,6 +251,7 @@ def _served(get_model: Any, name: str, url: str) -> Any:
         api_key=next(iter(keys), "none"),
         max_retries=0,  # inspect itself repeats failed requests
         memoize=False,
+        **direct,
     )
     # The openai client follows redirects, and sends headers other than Authorization along to any host.
     model.api.http_client.follow_redirects = False
@@ -257,11 +262,11 @@ def _served(get_model: Any, name: str, url: str) -> Any:
 
 
 def _adapted(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """The openai client's request for a completion, for servers that differ from OpenAI's: the length limit has the
-    other name where they ask for it, parts of a text are joined, and incomplete counts of tokens are left out.
+    """The openai client's method for completions, for servers that want the other name of the length limit, reply in
+    parts, or count only some tokens.
 
     Raises:
-        ValueError: if a reply has no text where one belongs.
+        ValueError: from that method, if a reply has no message.
     """
     from openai import BadRequestError
     from openai.types.chat import ChatCompletion
@@ -283,13 +288,10 @@ def _adapted(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable
             return completion  # inspect refuses it
         completion.choices = completion.choices or []
         for choice in completion.choices:
-            if (message := getattr(choice, "message", None)) is None:
+            if (message := choice.message) is None:
                 raise ValueError("a choice in the reply has no message")
-            if isinstance(parts := message.content, list):  # Mistral's, whose thoughts are parts of another type
-                texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
-                message.content = "".join(map(str, texts))
-            elif not isinstance(message.content, str | None):
-                raise ValueError(f"the content of the reply is {str(message.content)[:60]!r}, not a text")
+            if isinstance(message.content, list):  # Mistral's, whose thoughts are parts of another type
+                message.content = "".join(part["text"] for part in message.content if part.get("type") == "text")
         if (usage := completion.usage) and None in (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens):
             completion.usage = None
         return completion
