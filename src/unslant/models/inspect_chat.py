@@ -86,8 +86,9 @@ class InspectChat(ChatModel):
             if first is not None:
                 left = left[1:]
                 yield first
-        server = Server(self._one, Limit(self._connections, adaptive=False), nullcontext)
-        for place, reply in from_several([prompts[i] for i in left], [server]):
+        for place, answer in self._answers([prompts[i] for i in left], self._config, self._connections):
+            # A failed call is a row with status "error", not the end of the run.
+            reply = answer if isinstance(answer, Reply) else Reply(0, None, self._described(answer))
             yield replace(reply, index=left[place])
 
     def _probe(self, prompt: Prompt) -> Reply | None:
@@ -98,14 +99,8 @@ class InspectChat(ChatModel):
         """
         config = self._config.model_copy(update={"max_retries": 0})
 
-        async def ask(_: None, prompt: Prompt) -> Reply | Exception:
-            try:
-                return await self._ask(prompt, config)
-            except Exception as error:
-                return error
-
         def answer_to(prompt: Prompt) -> Reply | Exception:
-            return next(answer for _, answer in from_several([prompt], [Server(ask, Limit(1), nullcontext)]))
+            return next(answer for _, answer in self._answers([prompt], config, 1))
 
         if isinstance(answer := answer_to(prompt), Reply):
             return answer
@@ -133,15 +128,17 @@ class InspectChat(ChatModel):
     def _may_succeed_again(self, error: BaseException) -> bool:
         return any(isinstance(cause, Exception) and self._model.api.should_retry(cause) for cause in causes(error))
 
-    async def _one(self, _: None, prompt: Prompt) -> Reply:
-        try:
-            return await self._ask(prompt, self._config)
-        except Exception as error:  # a failed call is a row with status "error", not the end of the run
-            return Reply(0, None, self._described(error))
+    def _answers(
+        self, prompts: Sequence[Prompt], config: Any, connections: int
+    ) -> Iterator[tuple[int, Reply | Exception]]:
+        async def ask(_: None, prompt: Prompt) -> Reply | Exception:
+            messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
+            try:
+                return reply_of(await self._model.generate(messages, config=config))
+            except Exception as error:
+                return error
 
-    async def _ask(self, prompt: Prompt, config: Any) -> Reply:
-        messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
-        return reply_of(await self._model.generate(messages, config=config))
+        return from_several(prompts, [Server(ask, Limit(connections, adaptive=False), nullcontext)])
 
     def _described(self, error: BaseException) -> str:
         """An error in one line, without secrets."""
@@ -238,10 +235,10 @@ def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
 
 def _served(get_model: Any, name: str, url: str) -> Any:
     """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
-    at = urlsplit(url)
-    keys = [os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ] if may_have_keys(url) else []
     from openai import DefaultAsyncHttpxClient
 
+    at = urlsplit(url)
+    keys = [os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ] if may_have_keys(url) else []
     # Never through a proxy, as for scores; inspect's client takes one from the environment for this machine too.
     direct = {"http_client": DefaultAsyncHttpxClient(trust_env=False)} if is_loopback(at.hostname or "") else {}
     model = get_model(

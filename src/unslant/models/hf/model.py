@@ -15,10 +15,11 @@ import torch
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.first_token import THOUGHTS
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
-from unslant.models.hf.precision import MIN_BUDGET, agreement, out_of_memory, probe, thought, tolerance_of, why_not
+from unslant.models.hf.precision import MIN_BUDGET, agreement, next_token, out_of_memory, probe, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -139,10 +140,11 @@ class TransformersModel(ResumableModel):
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
             facts["half_precision"] = agreement(self.model, self.sample)
         if self.encoder.chat and self.sample and not is_cut(self.model):
-            notes, context = self.encoder.answer_place.notes, min((item.context for item in self.sample), key=len)
-            if text := thought(self.model, self.encoder.tokenizer, context):
-                note = f"Where labels are scored, the model would begin {text!r}: it thinks first, and then answers."
-                facts["chat_template"] = (*notes, note)
+            shortest = min((item.context for item in self.sample), key=len)
+            first = str(self.encoder.tokenizer.decode([next_token(self.model, shortest)])).strip()
+            if first.lower().startswith(THOUGHTS):
+                note = f"Where labels are scored, the model would begin {first!r}: it thinks first, and then answers."
+                facts["chat_template"] = (*self.encoder.answer_place.notes, note)
         return facts
 
     @property

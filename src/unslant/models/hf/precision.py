@@ -14,8 +14,7 @@ import torch
 
 from unslant.errors import ModelError, first_line
 from unslant.models.base import Cost, Encoded, Ids
-from unslant.models.first_token import THOUGHTS
-from unslant.models.hf.engine import TreeEngine, inference, is_cut, plain_scores
+from unslant.models.hf.engine import TreeEngine, inference, is_cut, padded, plain_scores
 from unslant.responses.provenance import Agreement
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
@@ -140,13 +139,11 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
     )
 
 
-def thought(model: Any, tokenizer: Any, context: Ids) -> str:
-    """The token with which a model would begin to think after a context; empty if another one is more probable."""
-    ids = torch.from_numpy(context.astype(np.int64))[None].to(model.device)
+def next_token(model: Any, context: Ids) -> int:
+    """The most probable token after a context."""
+    ids, mask = padded([context], model.device)
     with inference(model):
-        best = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, -1].argmax()
-    text = str(tokenizer.decode([int(best)])).strip()
-    return text if text.lower().startswith(THOUGHTS) else ""
+        return int(model(input_ids=ids, attention_mask=mask).logits[0, -1].argmax())
 
 
 def _free_memory() -> int:
