@@ -82,3 +82,34 @@ def test_a_small_set_that_counts_as_much_as_a_large_one_decides_the_interval(sma
         difference = pool.mean(scores[:, 0] - scores[:, 1], (-1.0, 1.0))
         held.append(difference.low <= 0 <= difference.high)
     assert np.mean(held) >= 0.935
+
+
+@pytest.mark.parametrize("orders", [1, 24])
+def test_five_questions_that_are_alike_do_not_make_a_large_set_narrow(orders: int) -> None:
+    """They weigh as much as 100: scores were held in 0.81, and differences of models that differ in 0.69."""
+    rng, sets = np.random.default_rng(2), np.repeat([0, 1], [100, 5])
+    held = np.zeros((2, 80), bool)
+    for i in range(80):
+        difficulty = rng.random((105, 1))
+        chance = np.where(difficulty < [0.6, 0.8], 1.0, 0.25)
+        scores = rng.binomial(orders, chance) / orders
+        pool = QuestionPool(["a", "b"], {"accuracy": scores}, "accuracy", sets.tolist())
+        score, difference = pool.means("accuracy")[0], pool.mean(scores[:, 1] - scores[:, 0], (-1.0, 1.0))
+        held[:, i] = score.low <= 0.7 <= score.high, difference.low <= 0.15 <= difference.high
+    assert (held.mean(axis=1) >= 0.93).all()
+
+
+def test_sets_of_similar_sizes_have_the_interval_of_all_questions() -> None:
+    rng, sets = np.random.default_rng(3), np.repeat([0, 1], [60, 40])
+    scores = rng.random((100, 1))
+    pool = QuestionPool(["a"], {"accuracy": scores}, "accuracy", sets.tolist())
+    weights = 1 / np.repeat([60, 40], [60, 40])
+    assert pool.means("accuracy")[0] == pool.bootstrap.ratio(scores[:, 0] * weights, weights, room="bounds, unsure")
+
+
+def test_a_set_of_one_question_has_no_interval_of_its_own_and_can_be_anywhere() -> None:
+    sets = np.repeat([0, 1], [40, 1])
+    scores = np.append(np.random.default_rng(4).random(40), 0.5)[:, None]
+    (score,) = QuestionPool(["a"], {"accuracy": scores}, "accuracy", sets.tolist()).means("accuracy")
+    assert score.low < score.value - 0.25
+    assert score.high > score.value + 0.25

@@ -9,13 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from unslant.arrays import jsonable
+import numpy as np
+
+from unslant.arrays import Floats, Ints, jsonable
 from unslant.errors import InputError
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_tables
-from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
+from unslant.metrics import Bootstrap, Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
 from unslant.metrics.association import BY_DEFAULT, Kind
 from unslant.metrics.catalogue import metric_at
+from unslant.metrics.estimate import CONFIDENCE
 from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count, listed
 
@@ -189,6 +192,39 @@ def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
     if not math.isfinite(below + above):
         return Estimate.bare(value, n, "no interval: one of the two has none")
     return Estimate(value, value - below, value + above, n, UNPAIRED, now.confidence)
+
+
+def mean_over_sets(
+    bootstrap: Bootstrap, values: Floats, weights: Floats, sets: Ints, bounds: tuple[float, float],
+    confidence: float = CONFIDENCE, swings: bool = False,
+) -> Estimate:  # fmt: skip
+    """Mean of (Q,) values over sets that count the same, however few questions they have.
+
+    Five answers that are alike do not show how far their set varies, though they may weigh as much as 100 others. The
+    mean over small sets therefore has an interval of its own, combined with that of the others (MOVER).
+
+    Args:
+        weights: (Q,) of the questions; 0 for those that do not count.
+        sets: (Q,) number of the set of each question.
+        bounds: least and greatest value, where the interval of a part ends that has none of its own.
+        confidence, swings: see :meth:`~unslant.metrics.Bootstrap.mean`.
+    """
+    options: dict[str, Any] = {"bounds": bounds, "confidence": confidence, "swings": swings}
+    whole = bootstrap.ratio(values * weights, weights, room="bounds, unsure", **options)
+    present, sizes = np.unique(sets[weights > 0], return_counts=True)
+    small = np.isin(sets, present[_SMALL * sizes < sizes.mean()])
+    if not small.any() or math.isnan(whole.low):
+        return whole
+    below, above = 0.0, 0.0
+    for some in (small, ~small):
+        part, share = mean_over_sets(bootstrap, values, weights * some, sets, **options), weights @ some / weights.sum()
+        below = math.hypot(below, share * (part.value - np.fmax(part.low, bounds[0])))
+        above = math.hypot(above, share * (np.fmin(part.high, bounds[1]) - part.value))
+    return replace(whole, low=min(whole.low, whole.value - below), high=max(whole.high, whole.value + above))
+
+
+_SMALL = 4
+"""Questions of the average set for each of a small one, or more."""
 
 
 def lead(names: Sequence[str], difference: Callable[[str, str], Estimate]) -> Verdict:

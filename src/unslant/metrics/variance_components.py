@@ -195,20 +195,15 @@ class _Fixed:
         Args:
             cells: (M,) of each of T terms; the first are the questions.
         """
-        terms, width = len(cells), len(self.inverse)
-        inner, outer = np.zeros((terms, width, width)), np.zeros((terms, 1, width, width))
-        both = np.zeros((terms, terms, width, width))
-        parts = 1 + len(self.design) // _MOST_ROWS
-        for part in range(parts):
-            rows = cells[0] % parts == part
-            design, some = self.design[rows], [codes(one[rows]) for one in cells]
-            within = design - _means(design, some[0])
-            sums = np.stack([by_unit(within, one)[one] for one in some])
-            means = np.stack([_means(design, one) for one in some])[:, None]
-            inner += within.T @ sums
-            outer += design.T @ means
-            both += sums.swapaxes(1, 2) @ means
-        return np.asarray((2 * self.inverse * both - self.inverse @ inner @ self.inverse * outer).sum(axis=(2, 3)))
+        within, taken = self.design - _means(self.design, cells[0]), np.zeros((len(cells),) * 2)
+        means = [by_unit(self.design, one) / np.bincount(one)[:, None] for one in cells]
+        for u, one in enumerate(cells):
+            sums = by_unit(within, one)[one]
+            along = self.inverse @ within.T @ sums @ self.inverse
+            for t, mean in enumerate(means):
+                each = mean[cells[t]]
+                taken[t, u] = (2 * self.inverse * (sums.T @ each) - along * (self.design.T @ each)).sum()
+        return taken
 
     def estimate(self, name: str, bootstrap: Bootstrap) -> Estimate:
         """The variance component of a facet."""
@@ -280,8 +275,6 @@ def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed |
 
 
 _SINGULAR = 1e-8
-_MOST_ROWS = 10_000
-"""Answers whose designs are multiplied at a time."""
 
 
 def _rank(products: Floats) -> int:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable, grouped, json_fields
+from unslant.experiment.comparison import mean_over_sets
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.registry import metric
+from unslant.metrics.sampling import codes_of
 from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import (
     MEANS,
@@ -220,4 +222,6 @@ def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
         weights[at] += 1 / len(values) / len(pairs)
     strata, contexts = zip(*groups.values(), strict=True)
     bootstrap = Bootstrap(len(place), strata, contexts=contexts, unsure=unsure)
-    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name), room="bounds, unsure")
+    sets = codes_of([questions for questions, _ in groups])
+    means = np.divide(totals, weights, out=np.zeros(len(place)), where=weights > 0)
+    return mean_over_sets(bootstrap, means, weights, sets, bounds_of_change(name))

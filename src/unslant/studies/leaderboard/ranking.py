@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable, grouped
 from unslant.auditing.result import AuditResult, same_questions
-from unslant.experiment.comparison import ranks_of
+from unslant.experiment.comparison import mean_over_sets, ranks_of
 from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, Verdict, verdicts
 from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
@@ -139,11 +139,8 @@ class QuestionPool:
         mask = np.isfinite(values)
         if not self._everywhere(mask):
             return Estimate.undefined(lacking)
-        weights = self._weights(mask)
-        mean = self.bootstrap.ratio(
-            np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings,
-            room="bounds, unsure",
-        )  # fmt: skip
+        known, weights = np.nan_to_num(values), self._weights(mask)
+        mean = mean_over_sets(self.bootstrap, known, weights, self._set, bounds, confidence, swings)
         return mean.within(*bounds)  # values that a regression extends to all orders can lie outside
 
     def means(self, key: str) -> list[Estimate]:
