@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
 from unslant.studies.unbiased.contamination.finetuning import Training, fine_tune
 from unslant.studies.unbiased.contamination.study import compare, contamination
+from unslant.studies.unbiased.metrics import Outcomes
 from unslant.studies.unbiased.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased
 
@@ -83,6 +85,19 @@ def test_a_gain_in_excess_has_bounds_of_a_difference_of_differences(questions):
     assert found.vanilla_gain.value == 1
     assert 1 < found.excess.value < 2
     assert found.excess.high <= 2  # Student's interval ends at 2.31
+
+
+def test_an_excess_has_room_for_memorised_questions_that_a_sample_missed(questions, monkeypatch):
+    """A little noise under interventions says nothing about them: of two models that know 95 or 97 %, 30 or 60
+    questions held the excess in 0.81 to 0.88."""
+    both = [unbiased(RuleModel(knows(questions), name), questions, runs=2, shots=0) for name in ("clean", "suspect")]
+    noise = np.random.default_rng(0).binomial(1, 0.1, (2, len(questions))) / 5
+    scores = iter(1 - noise)
+    monkeypatch.setattr(Outcomes, "ours", lambda self: next(scores))
+    found = compare(*both)
+    assert abs(found.excess.value) < 0.01
+    assert found.excess.low < -0.1
+    assert found.excess.high > 0.1
 
 
 @pytest.mark.thorough

@@ -102,7 +102,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         here, there = (self.models[name].outcomes for name in (one, other))
         mine, theirs = (dict(zip(each.ids, values(each).tolist(), strict=True)) for each in (here, there))
         pairs = np.array([mine[name] - theirs[name] if name in theirs else math.nan for name in here.ids])
-        return here.bootstrap.mean(pairs, bounds=(-2.0, 2.0))
+        return here.bootstrap.mean(pairs, bounds=(-2.0, 2.0), room="bounds, unsure")
 
     def _models(self) -> Panel:
         both = "As published and under interventions, with 95 % intervals"

@@ -275,7 +275,7 @@ def boat_metrics(outcomes: Outcomes) -> BoatMetrics:
     return BoatMetrics(
         vanilla=bootstrap.mean(vanilla),
         ours=bootstrap.mean(ours),
-        drop=bootstrap.mean(vanilla - ours, share=False),
+        drop=bootstrap.mean(vanilla - ours, share=False, room="bounds, unsure"),
         runs=by_run,
         run_mean=mean_defined(by_run),
         run_std=float(np.std(means, ddof=1)) if len(means) > 1 else math.nan,

@@ -220,8 +220,8 @@ def compare(
         before,
         after,
         vanilla_gain=bootstrap.mean(vanilla, share=False),
-        ours_gain=bootstrap.mean(ours, share=False),
-        excess=bootstrap.mean(vanilla - ours, bounds=(-2.0, 2.0)),
+        ours_gain=bootstrap.mean(ours, share=False, room="bounds, unsure"),
+        excess=bootstrap.mean(vanilla - ours, bounds=(-2.0, 2.0), room="bounds, unsure"),
         trained=trained,
         training=training,
     )
