@@ -268,3 +268,16 @@ def test_a_loss_is_in_accuracy_and_not_a_part_of_it():
     headline = result_of(table(*vanilla, *vague)).page().headline
     assert " loses 0.50 (0.3" in headline
     assert " in multiple-choice accuracy when " in headline
+
+
+def test_a_little_noise_does_not_show_that_a_setting_changes_nothing():
+    """Of ten samples of each reply one may be wrong; a question that the setting changes may be missing."""
+    rows = [
+        row(i, {0}, {int(repeat == 0 and i % 3 == (setting == "vagueness"))}, setting, repeat=repeat)
+        for setting in ("vanilla", "vagueness")
+        for i in range(40)
+        for repeat in range(10)
+    ]
+    (change,) = [one for one in boundary_metrics(table(*rows)).changes if one.kind == "choice"]
+    assert change.difference.low < -0.05
+    assert change.difference.high > 0.05

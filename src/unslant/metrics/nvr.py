@@ -166,7 +166,8 @@ def _extremes(
         others = sorted(np.delete(np.arange(size), x), key=lambda y: means[y])
         middle = [others[(size - 2) // 2], others[(size - 1) // 2]]  # the variants that are the median of the others
         gap = np.where(mask, right[:, x] - right[:, middle].mean(axis=1), np.nan)
-        readings.append(LabelReading(labels[x], kind, bootstrap.mean(gap, share=False, confidence=strict)))
+        mean = bootstrap.mean(gap, share=False, confidence=strict, room="bounds, unsure")
+        readings.append(LabelReading(labels[x], kind, mean))
     return tuple(readings)
 
 

@@ -393,5 +393,5 @@ def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, s
     if np.isin([new, old], (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())
         p_value = p_of_pairs(bootstrap, new, old)
-    difference = bootstrap.mean(new - old, share=False)
+    difference = bootstrap.mean(new - old, share=False, room="bounds, unsure")
     return SettingChange(name, kind, difference, gained, lost, p_value)
