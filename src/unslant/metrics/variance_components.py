@@ -247,20 +247,15 @@ def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed |
     if not facets:
         return _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros((len(question), 0)), np.zeros((0, 0)))
     starts = np.cumsum([0, *(int(levels.max()) + 1 for levels in facets.values())])
-    width = int(starts[-1])
     columns = [levels + start for levels, start in zip(facets.values(), starts[:-1], strict=True)]
-    counts = np.bincount(question, minlength=n)
-    centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
-    design = np.zeros((len(question), width))
-    for column in columns:
-        design[np.arange(len(question)), column] = 1
-    numbers = by_unit(design, question)
-    products = design.T @ design - numbers.T @ (numbers / counts[:, None])
+    design = np.concatenate([np.eye(int(levels.max()) + 1)[levels] for levels in facets.values()], axis=1)
+    within = design - _means(design, question)
+    products = within.T @ within
     ends = list(pairwise(starts.tolist()))
     if _rank(products) < sum(_rank(products[i:j, i:j]) for i, j in ends):
         return None
     inverse = np.asarray(np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True), np.float64)
-    effects = inverse @ (design.T @ centred)
+    effects = inverse @ (within.T @ pages.right)
     levels: dict[str, list[tuple[Ints, float]]] = {}
     for name, column in zip(facets, columns, strict=True):
         several: list[tuple[Ints, int]] = []  # of each group of questions, the columns of its levels, and its size
@@ -269,8 +264,8 @@ def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed |
             design[np.ix_(rows, some)] -= 1 / len(some)
             several += [(some, len(np.unique(question[rows])))] * (len(some) > 1)
         levels[name] = [(some, size / sum(size for _, size in several)) for some, size in several]
-    left = centred - (design - _means(design, question)) @ effects
-    influence = n * by_unit(design * left[:, None], question) @ inverse
+    left = pages.right - within @ effects
+    influence = n * by_unit(within * left[:, None], question) @ inverse
     return _Fixed(levels, effects, influence, design - design.mean(axis=0), inverse)
 
 
