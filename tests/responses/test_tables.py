@@ -209,7 +209,7 @@ def test_scores_that_are_parts_of_points_or_percentages(tmp_path: Path) -> None:
     assert scores_of(tmp_path / "mine.csv", 1, "n/a!", 0) == []
     facts = load(tmp_path / "mine.csv", (tmp_path / "mine.csv").read_text("utf-8")).run.logged
     (note,) = (note for note in facts.notes if "not compared" in note)
-    assert "Column score" in note and "mine.csv, line 3" in note and "'n/a!'" in note
+    assert all(part in note for part in ("Column score", "mine.csv, line 3", "'n/a!'"))
 
 
 def test_probabilities_that_are_all_0_are_not_an_answer(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ class Logged:
         return next(iter(self.chosen)) if self.status == "ok" and self.chosen and len(self.chosen) == 1 else None
 
     @classmethod
-    def of_scores(cls, scores: Sequence[Any], **more: Any) -> Logged:
+    def of_scores(cls, scores: Sequence[Any] | Floats, **more: Any) -> Logged:
         """A page answered by log-probabilities, by place; an ``error`` where one is missing or not a number."""
         values = np.array([float("nan" if score is None else score) for score in scores])
         # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
