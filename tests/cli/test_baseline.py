@@ -158,6 +158,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"value": 1.7, "high": 1.9}, "value is 1.7, and must be 0 to 1"),
     ({"value": float("nan")}, "value is nan, and must be 0 to 1"),
     ({"low": 0.9}, "is not within its interval, 0.9 to"),
+    ({"low": None}, "is not within its interval, nan to"),
     ({"n": -3}, "n is -3 and confidence 0.95"),
     ({"n": 2.5}, "holds numbers in a form that unslant does not write"),
     ({"confidence": 7}, "n is 40 and confidence 7"),
@@ -176,6 +177,12 @@ def test_a_baseline_with_impossible_numbers_is_refused_before_anything_is_asked(
         assert 'changed.json, field "metrics.means.accuracy": ' in refused.err
         assert reason in refused.err
         assert "scoring" not in refused.err
+    for part in ("value", "low", "high", "n"):  # the number was left out of the comparison without a word
+        values = json.loads(Path("old.json").read_text("utf-8"))
+        del values["metrics"]["means"]["accuracy"][part]
+        Path("changed.json").write_text(json.dumps(values))
+        refused = unslant("audit", "fair", "embedded", "--baseline", "changed.json")
+        assert (refused.code, 'field "metrics.means.accuracy": holds numbers in a form' in refused.err) == (2, True)
 
 
 def test_differences_on_fewer_questions_than_the_result_say_how_many(unslant: Run) -> None:

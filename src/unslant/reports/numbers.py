@@ -159,7 +159,7 @@ def numbers(
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     """Path and parts of every estimate and plain number, including None, except below the keys ``omit``."""
     if isinstance(value, Mapping):
-        if {"value", "low", "high", "n"} <= set(value):
+        if {"value", "low", "high", "n"} <= set(value) or {"method", "confidence", "note"} <= set(value):
             yield path, value
             return
         for key, item in value.items():
