@@ -177,7 +177,7 @@ def impossible(key: str, parts: Mapping[str, Any]) -> str:
     for name, end in (("value", one.value), ("low", one.low), ("high", one.high)):
         if not (parts[name] is None or least - _ROUNDING <= end <= most + _ROUNDING):
             return f"{name} is {end:g}, and must be {least:g} to {most:g}"
-    if not (math.isnan(one.low) and math.isnan(one.high) or one.low <= one.value <= one.high):
+    if not ((math.isnan(one.low) and math.isnan(one.high)) or one.low <= one.value <= one.high):
         return f"the value {one.value:g} is not within its interval, {one.low:g} to {one.high:g}"
     if one.n < 0 or not 0 < one.confidence < 1:
         return f"n is {one.n} and confidence {one.confidence:g}, and must be at least 0 and between 0 and 1"
