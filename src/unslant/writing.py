@@ -223,10 +223,10 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
                 raise unwritable(folder, error) from error
             for file in sorted(file for file in Path(name).rglob("*") if os.path.isfile(file)):
                 target, mode = target_of(make_folder(folder / file.parent.relative_to(name)) / file.name)
+                with file.open("r+b") as written:  # Windows syncs only files that are open for writing
+                    os.fsync(written.fileno())
                 if mode is not None:
                     file.chmod(mode)
-                with file.open("rb") as written:
-                    os.fsync(written.fileno())
                 os.replace(file, target)
         sync_folder(folder)
     except OSError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import sys
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,6 +20,7 @@ from unslant.experiment import OutputOptions
 from unslant.experiment.outputs import write_outputs
 from unslant.models.open import open_model
 from unslant.reach import Command
+from unslant.writing import write_folder
 
 QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer": 0}
 
@@ -311,3 +314,21 @@ def test_names_that_are_not_text_and_folders_that_are_gone_are_one_line(tmp_path
         ran = unslant(*words)
         assert (ran.code, ran.err.count("\n"), "the working folder cannot be read" in ran.err) == (2, 1, True), ran.err
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="simulates it")
+def test_a_command_and_a_folder_of_outputs_without_what_windows_does_not_have(tmp_path: Path, monkeypatch) -> None:
+    import fcntl
+
+    def fsync(handle: int) -> None:
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: -1)
+    monkeypatch.delattr(os, "set_blocking")  # before Python 3.12
+    monkeypatch.chdir(tmp_path)
+    Path("q.jsonl").write_text(json.dumps(QUESTION))
+    assert unslant("questions", "check", "q.jsonl", "-q", "--json", "n.json").code == 0
+    write_folder("made", lambda folder: (folder / "a.csv").write_text("a"))
+    assert Path("made", "a.csv").read_text() == "a"

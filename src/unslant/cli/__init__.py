@@ -139,7 +139,8 @@ def interrupts_end() -> Iterator[None]:
         yield
         return
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    if hasattr(os, "set_blocking"):  # on Windows from Python 3.12 on; it is not needed there
+        os.set_blocking(writer, False)
 
     deadline = threading.Timer(PATIENCE, _end_now)
     deadline.daemon = True
