@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +123,13 @@ def test_answers_that_do_not_count_are_said_where_they_change_the_score(tmp_path
         "each counts below. These are right in 0.500, all in 0.250.",
     )
     assert read(tmp_path / "samples_u.jsonl", once * 2).run.logged.caveats == ()
+
+
+def test_perplexities_that_are_all_infinite_are_not_an_answer(tmp_path: Path, shared_data: Path) -> None:
+    """The first label was, as the least of equals."""
+    row = json.loads((shared_data / "logs/opencompass/ppl.json").read_text("utf-8"))["0"]
+    failed = {key: value | {"PPL": math.inf} if key.startswith("label: ") else value for key, value in row.items()}
+    path = tmp_path / "ppl.json"
+    path.write_text(json.dumps({"0": row, "1": failed}))
+    (found,) = load_logs([path])
+    assert [one.status for one in found.rows()] == ["ok", "error"]

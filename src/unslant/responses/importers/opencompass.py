@@ -137,7 +137,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
             return "log-likelihoods", page
         perplexities = np.array([float(row[name]["PPL"]) for name in names])
-        if np.isnan(perplexities).any():
+        if np.isnan(perplexities).any() or np.isinf(perplexities).all():
             return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
         best = int(np.argmin(perplexities))
         _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
