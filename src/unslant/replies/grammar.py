@@ -194,6 +194,14 @@ PARTS = {
     # The same where "or" joins as well.
     "either": r"{one}(?:(?:{joined}|[ ,]{0,3}{^or_nor$} ){one}){0,25}",
     "said": r"(?P<said>{either})",
+    # Called wrong.
+    "but_not_another": r"{begin}{one}, ?(?P<others>{either}){not_behind}",
+    "said_wrong": (
+        r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?"
+        r"(?:{which} )?(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
+        r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
+        r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})"
+    ),
     # None and all.
     "option": r"(?:(?:{option_adjective} ){0,4}{option_noun}\b)",
     "right": r"(?:(?:{right_adverb} )?{right_word})",
