@@ -85,7 +85,6 @@ _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})?(?: ?(?:%|{percen
 """An option with its probability: "C - 60%", "C (0.6)"."""
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
-_COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _AFTER_COMMA = pattern(r"^[^?{not_any}]{2,80}, ?({labelled})[.!]{0,2}\Z")
 _MARKED_LAST = pattern(r"\w[^?]* ({marked})[.!]\Z")
 """The label at the end of a reply, in brackets or called one: "or answer (A)."."""
@@ -154,7 +153,8 @@ def _echoed(reply: str, labels: Sequence[str], options: Sequence[str]) -> list[i
     in bold or with a stop; none if that text is a label."""
     said = _SAID_TO_BE.sub("", reply.strip())
     bare = said.strip(_AROUND)
-    if bare.casefold() in {"", *(label.strip(_AROUND).casefold() for label in labels)}:
+    fraction = bare[:1].isdigit() and f".{bare}" in said  # ".5 mol" is not "5 mol"
+    if fraction or bare.casefold() in {"", *(label.strip(_AROUND).casefold() for label in labels)}:
         return []
     shown = list(enumerate(options[: len(labels)]))
     exact = [option for option, text in shown if text.strip() == said]
@@ -250,7 +250,7 @@ def concluded(reading: Reading) -> Outcome:
     ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
     alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, Kind.WORD))
     alone = alone and not _IN_SERIES.search(last) and not _NEGATED.search(re.split(f"[,;:]|{ONE}", last)[-2])
-    match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
+    match = _ENDS_IN.search(last) if single and (draws or alone) else None
     return (reading.answer(match[1]), "conclusion") if match else None
 
 
@@ -274,6 +274,8 @@ def option_text(reading: Reading) -> Outcome:
             return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             answer = options_of(said)
+            if frozenset() < options_of(mentions(whole)[len(answer) :]) & answer < answer:
+                return None  # "Rome and Oslo are large, but Oslo is colder"
             restated = options_of(
                 one for one, other in _RESTATED.findall(reading.text) if option_of(one) == option_of(other)
             )

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from unslant.replies.grammar import Kind, languages, mention, normalized, pattern, words
-from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
+from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens, unnumbered
 from unslant.replies.text import option_text, plain
 
 NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
@@ -60,14 +60,13 @@ _ORDINAL = pattern(
     r"|(?:\b[dl]'|(?<![a-z'])){numbered_noun} ?#?(?P<figure>\d{1,2})(?![\w%]|[.,]\d)"
 )
 """Options named by their place: "the second option", "the last two", "option 2"."""
+_LISTED_BEFORE = pattern(r"{any}{joined}{any}[^.!?\n{not_any}]{0,60}\Z")
+"""Options that a place may be among: "A and C, the first one"."""
 _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
 """The text after a common word that is meant as an option's text."""
 _AFTER_ARTICLE = pattern(r" (?:{not} )?[A-ZА-Я]\b", 0)
-_NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
-""" "No option", if "No" is one."""
 _OF_ALL = pattern("{none_text}|{all_text}")
 _OF_ALL_GOES_ON = pattern("{of_those}?{is_right}?")
-_OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
 _COPULA_BEHIND, _CASE_ENDING = "|".join(words("copula_behind")), "|".join(words("case_ending"))
@@ -84,7 +83,7 @@ _ENDS_LOOK_ALIKE = pattern(r"[^\w\s]|\n|\Z| (?:{joining}|-)(?!\w)", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_IN_RUN = r"(?>{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
+_IN_RUN = r"(?>{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint}|{and_prefix})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
@@ -122,14 +121,6 @@ def collapser(labels: tuple[str, ...], options: tuple[str, ...]) -> Collapser:
     return Collapser(labels, options)
 
 
-def _unnumbered(texts: list[str]) -> list[str]:
-    """The texts without the numbers before them, if they are numbered from 0 or 1."""
-    parts = [_OWN_NUMBER.match(text) for text in texts]
-    numbers = [int(part[1]) for part in parts if part]
-    in_order = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
-    return [part[2] for part in parts if part] if in_order else texts
-
-
 def _bare(labels: list[str]) -> list[str]:
     """Labels without brackets and stops, "(a)" as "a", where they still differ: replies write them either way."""
     bare = [label.strip("()[]{}<>.: ") for label in labels]
@@ -149,7 +140,7 @@ class Collapser:
         plain_labels = _bare([plain(SIGN_LABELS.get(label, label)).strip() for label in labels])
         self._numbered = any(label.isdigit() for label in plain_labels)
         numbered = [option_text(option) for option in options[: len(labels)]]
-        texts = numbered if self._numbered else _unnumbered(numbered)
+        texts = numbered if self._numbered else unnumbered(numbered)
         self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
         folded = {label.casefold(): i for i, label in enumerate(plain_labels)}
@@ -200,9 +191,12 @@ class Collapser:
             text = self._own_number.sub("", text)
         sequence, conflicts = tokens(text), {} if conflicts is None else conflicts
         reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)), conflicts)
-        pieces, done = [], 0
+        pieces, done = [""], 0
         # From left to right, and at each place the longest mention, since option texts contain each other.
         for i, token in enumerate(sequence):
+            placed = token.start in reply.labels and _ORDINAL.match(text, token.start)
+            if placed and _LISTED_BEFORE.search("".join(pieces[-6:]) + text[done : token.start]):
+                del reply.labels[token.start]
             if token.start >= done and (span := self._mention(reply, i)):
                 start, end, characters = span
                 pieces += [text[done : max(done, start)], characters]
@@ -341,6 +335,8 @@ class Collapser:
                 return None  # "a B": an article in Portuguese, a conjunction in Russian
             if pattern(r" \w {singular_verb}\b").match(after) and form in words("article_label"):
                 return None  # "A B está correta"
+        if not label.as_shown and (re.search(r"[+*^] ?\Z", before) or re.match(r" ?[+*^] ?\w", after)):
+            return None  # a variable: "x^2 + c"
         if not after and len(form) == 1 and not label.as_shown and pattern(r"\b{article_word} \Z").search(before):
             return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
@@ -357,6 +353,8 @@ class Collapser:
     def _by_text(self, reply: _Reply, i: int, end: int, option: int) -> tuple[int, int, str] | None:
         """An option's text, with its label if that follows in brackets, or with the label of another list before it."""
         text, start, stop = reply.text, reply.tokens[i].start, reply.tokens[end - 1].end
+        if text.endswith("'s", start, stop) and not self.options.tokens[option][-1].exact.endswith("'s"):
+            stop -= 2  # in "Einstein's work" nothing is said of Einstein
         before = text[max(0, start - 12) : start]
         telling = self.options.telling[option] and not self.options.is_common_word(text, start, stop, option)
         # Numbers and common words are an option's text only in some places.
@@ -364,7 +362,6 @@ class Collapser:
             not telling
             and (
                 pattern(r" ?(?:[%^*/×·=+<>≤≥]|\d|[-.,]\d|{number_word}\b)").match(text, stop)  # "5 %"
-                or _NO_OPTION_AHEAD.match(text, start)  # "no option"
                 or pattern(r"{^no_before}\Z").search(before)
                 or pattern(r"(?:[\d/^*+.±-]|(?<![=-])[<>≤≥] ?|{^minus} )\Z").search(before)  # "3/5", "plus or minus 5"
                 or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))

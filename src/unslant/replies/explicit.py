@@ -11,7 +11,6 @@ from unslant.replies.grammar import (
     BEGIN_OF_LINE,
     CALLED_RIGHT,
     HEDGED_MORE,
-    ONE,
     Kind,
     characters,
     kind_of,
@@ -34,7 +33,7 @@ _SAID = {
     # "A seems plausible, but B is better"
     r"|{masked}(?! {is_not})[^.!?\n{not_any}]{0,60}{^but$},? ?(?:{article} )?(?P<turned>{one}) ?{better}{end}",
     # what a sentence comes down to: "so B.", "is (D)."
-    "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
+    "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>|∴) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
     r"|{wrong}{wrong_after}[,;] ?{but_rather}?"
     r"|{^but$}(?! {^also$}),? (?:(?:{lead_word$}|{nowadays$})[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
     r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
@@ -61,7 +60,6 @@ _ALONE = {
 }
 _BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
-_HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SUBJECT_OF_LINE = pattern(
     r"^[ \"'(*]{0,4}{one}[ )*]{0,4}(?:(?:{subject_verb}|{being_verb}|{be_word})\b|{after_subject})"
 )
@@ -151,7 +149,9 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
     """The answer after a cue; if it is on the lines below, all of them that open with an option."""
     inline, text = "".join(mentions(match["slot"])), reading.text
     if not inline or "\n" not in text[match.start() + 1 : match.start("slot")]:
-        repeats_options = len(options_of(inline)) == reading.n > 2 and pattern("{options_shown}").match(match.group())
+        # "The options are A and C"; a field may be called so ("Options: A, C").
+        many = 2 if rule == "cue" else max(3, reading.n)
+        repeats_options = len(options_of(inline)) >= many and pattern("{options_shown}").match(match.group())
         if repeats_options and not pattern("{right_word} \\Z").search(text[max(0, match.start() - 20) : match.start()]):
             rule = _LISTING
         # "I believe A, B and D are correct": all of them
@@ -288,10 +288,8 @@ def bare_lines(reading: Reading) -> Outcome:
     """Lines that are nothing but an answer, if they agree."""
     runs: list[list[tuple[int, str]]] = []
     apart, repeated = True, False
-    headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
-    headings = headings if len(headings) > 1 else set()
     for number, line in enumerate(reading.text.split("\n")):
-        match = None if number in headings else _BARE_LINE.match(line)
+        match = _BARE_LINE.match(line)
         if match is not None:
             runs += [[]] if apart else []
             runs[-1].append((number, match["slot"]))

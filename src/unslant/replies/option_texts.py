@@ -106,6 +106,14 @@ def _read(text: str) -> tuple[list[Token], str, frozenset[str]]:
     return sequence, _line(sequence), frozenset(token.stem for token in sequence if is_telling([token]))
 
 
+def unnumbered(texts: list[str]) -> list[str]:
+    """The texts without the numbers before them, if they are numbered from 0 or 1."""
+    parts = [re.match(r"(\d{1,2})[.)] (.*\S.*)", text, re.DOTALL) for text in texts]
+    numbers = [int(part[1]) for part in parts if part]
+    in_order = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
+    return [part[2] for part in parts if part] if in_order else texts
+
+
 class OptionTexts:
     """The texts of one presentation's options, for search."""
 
