@@ -61,9 +61,12 @@ _SCORED = [
     )
     for side in ("one", "two")
 ]
+_PREFERRED = r"{preferred_before}:? ?(?:{preference_filler} ){0,3}"
+_CONCLUDED, _STOP = r"\b{preference_final}[,:] ?", r"(?= ?(?:[.!;\n]|\Z))"
+"""Around an answer that is all a conclusion says: "Overall, B."."""
 _SENTENCES = (
-    (FIRST, _rule(r"{said_one},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_one}")),
-    (SECOND, _rule(r"{said_two},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_two}")),
+    (FIRST, _rule(rf"{{said_one}},? ?{{preferred_after}}|{_PREFERRED}{{said_one}}|{_CONCLUDED}{{said_one}}{_STOP}")),
+    (SECOND, _rule(rf"{{said_two}},? ?{{preferred_after}}|{_PREFERRED}{{said_two}}|{_CONCLUDED}{{said_two}}{_STOP}")),
     (SECOND, _rule(r"{said_one},? ?{dispreferred_after}")),
     (FIRST, _rule(r"{said_two},? ?{dispreferred_after}")),
     (TIE, _rule(r"{begin_word}{tie_said}")),
