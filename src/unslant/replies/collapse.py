@@ -364,6 +364,7 @@ class Collapser:
                 pattern(r" ?(?:[%^*/×·=+<>≤≥]|\d|[-.,]\d|{number_word}\b)").match(text, stop)  # "5 %"
                 or pattern(r"{^no_before}\Z").search(before)
                 or pattern(r"(?:[\d/^*+.±-]|(?<![=-])[<>≤≥] ?|{^minus} )\Z").search(before)  # "3/5", "plus or minus 5"
+                or (self.options.tokens[option][-1].exact in COMMON and reply.tokens[end - 1].exact not in COMMON)
                 or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
                 or (
                     stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop))
