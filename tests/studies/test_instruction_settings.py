@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -108,6 +109,17 @@ def test_the_example_has_the_form_it_should_have(dense):
 def test_no_example_is_an_error():
     with pytest.raises(InputError, match="no sparse example"):
         present_setting(CHOICE[0], "few-shot-sparse", examples=CHOICE[:1])
+
+
+@pytest.mark.parametrize("question", [CHOICE[0], JUDGING[0]], ids=["choice", "judging"])
+def test_a_copy_of_the_question_is_no_example_of_it(question):
+    copy = replace(question, id="copy", subject="another")
+    setting = f"few-shot-{'dense' if is_dense(question) else 'sparse'}"
+    with pytest.raises(InputError, match="example"):
+        present_setting(question, setting, examples=[question, copy])
+    other = next(one for one in BOTH if type(one) is type(question) and is_dense(one) == is_dense(question))
+    other = replace(other, id="other", **({"stem": "Another?"} if question in CHOICE else {"statement": "Another."}))
+    assert present_setting(question, setting, examples=[question, copy, other]).shots[0].question_id == other.id
 
 
 def test_wrong_options_are_added_one_by_one():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from unslant.errors import InputError, one_of
 from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, labels_for, present, question_rng
+from unslant.presentations.orders import wording
 from unslant.prompts import Message
 from unslant.questions import JudgingQuestion, Question
 
@@ -280,7 +281,14 @@ def _examples(
 
 
 def _others(question: AnyForm, examples: Sequence[AnyForm]) -> Iterator[AnyForm]:
-    return (one for one in examples if type(one) is type(question) and one.id != question.id)
+    # Not by id: a set may hold the question again under another one, and the example would give its answer away.
+    return (one for one in examples if type(one) is type(question) and not _same(one, question))
+
+
+def _same(one: AnyForm, other: AnyForm) -> bool:
+    if isinstance(one, Question):
+        return isinstance(other, Question) and one.stem == other.stem and wording(one) == wording(other)
+    return isinstance(other, JudgingQuestion) and (one.statement, one.context) == (other.statement, other.context)
 
 
 def _example(question: AnyForm, examples: Sequence[AnyForm], dense: bool, seed: int) -> AnyForm:
