@@ -274,7 +274,7 @@ def option_text(reading: Reading) -> Outcome:
             return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             answer = options_of(said)
-            if frozenset() < options_of(mentions(whole)[len(answer) :]) & answer < answer:
+            if (again := options_of(mentions(whole)[len(answer) :]) & answer) and again != answer:
                 return None  # "Rome and Oslo are large, but Oslo is colder"
             restated = options_of(
                 one for one, other in _RESTATED.findall(reading.text) if option_of(one) == option_of(other)
