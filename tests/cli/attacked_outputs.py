@@ -331,7 +331,7 @@ def in_own_process(module: str, names: list[str], work: Path, seed: int, attempt
     ran = subprocess.run(command, cwd=root, env={**os.environ, **home}, capture_output=True, text=True, check=False)
     found = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     if ran.returncode or len(found) != len(names):
-        raise AssertionError(f"exit {ran.returncode}, {len(found)} of {len(names)}: {ran.stdout[-500:]}{ran.stderr[-2000:]}")
+        raise AssertionError(f"exit {ran.returncode}, {len(found)} lines: {ran.stdout[-500:]}{ran.stderr[-2000:]}")
     return found
 
 

@@ -69,8 +69,9 @@ def killed(name: str, words: list[str], rng: random.Random, kills: int) -> dict[
     if code := ended(run(words)):
         return {"command": name, "tried": 0, "within": 0, "wrong": [f"exit {code}: {Path('said').read_text()}"]}
     lasts, new, replies = time.monotonic() - began, contents(), kept() if name == REPLIES else 0
-    # merge keeps a folder whose table of responses is of another run
-    old = {path: file for path, file in earlier(new).items() if (name, Path(path).name) != ("merge", "responses.parquet")}
+    old = earlier(new)
+    if name == "merge":  # which keeps a folder whose table of responses is of another run
+        old = {path: content for path, content in old.items() if Path(path).name != "responses.parquet"}
     for attempt in range(kills):
         shutil.rmtree("home", ignore_errors=True)
         restore(old)

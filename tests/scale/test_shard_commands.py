@@ -22,7 +22,12 @@ from unslant.responses import Responses
 from unslant.store import Store
 
 AUDIT = ["audit", "prefers-a", "embedded", "--limit", "8", "--orders", "cyclic", "-q"]
-TOOK = re.compile(r"^[\d,]+ prompts(?: \([^)]* from the store\))?(?: in [\d.]+ s)?")
+TOOK = re.compile(
+    r"^[\d,]+ prompts(?: \([^)]* from the store\))?(?: in [\d.]+ s)?(?:, (?:about )?[\d.]+ times an ordinary run)?"
+    r"| at [\d.]+ times"
+)
+COSTS = {"cost", "order_costs", "ordinary_runs"}
+"""Of prompts that the store recalls, no tokens are known."""
 KILLED = """
 import os, signal, sys
 import unslant.asking
@@ -50,7 +55,7 @@ def nearly(one: Any, other: Any, place: str = "") -> None:
     """Equal, but for the last bits of scores (which prompts are run together decides these) and what it took."""
     if isinstance(one, Mapping):
         assert one.keys() == other.keys(), place
-        for key in one.keys() - {"cost"}:
+        for key in one.keys() - COSTS:
             nearly(one[key], other[key], f"{place}/{key}")
     elif isinstance(one, list):
         assert len(one) == len(other), place
