@@ -111,6 +111,7 @@ def test_a_sample_of_all_questions_and_of_awkward_ones(shared_data):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_every_question(shared_data):
     wrong = list(misread(questions(shared_data), 6, seed=6))
     assert not wrong, (len(wrong), wrong[:5])
