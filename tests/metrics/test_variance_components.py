@@ -196,6 +196,21 @@ def test_facets_that_no_page_separates_are_named() -> None:
     assert set(run.components) == {"question", "position", "question_position", "question_order"}
 
 
+def test_effects_that_fit_every_answer_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        shown = rng.integers(1, 4, 3)
+        question, order = np.repeat(np.arange(3), shown), np.concatenate([np.arange(k) for k in shown])
+        facets = {"label": order % 2, "position": rng.integers(0, 3, len(order)), "order": order}
+        right, same = rng.integers(0, 2, len(order)).astype(float), np.zeros(len(order), int)
+        pages = Pages(right, question, 3 * question + order, facets, same, np.ones(len(order), bool))
+        found = variance_components(pages, Bootstrap(3))
+        assert all(variance >= 0 for variance in variances(found).values())
+        if len(order) == 4 and np.ptp(right):  # one question in two orders: their difference is an effect, or noise
+            assert found.inseparable
+            assert not {"label", "position", "order"} & found.components.keys()
+
+
 def drawn_to(label: bool):
     """Knows half of the questions; otherwise A, or the first option."""
 

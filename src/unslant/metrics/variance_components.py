@@ -57,7 +57,7 @@ class VarianceComponents(Jsonable):
         design_effect: see :meth:`~unslant.metrics.sampling.Sampling.design_effect`.
         questions: number of questions; in two phases all of them, though components are of the part in all orders.
         positions, orders, repeats: number a question, as the harmonic mean over questions.
-        inseparable: facets left out because no page separates them from the others.
+        inseparable: facets left out because no page separates them from the others, or their effects fit every answer.
     """
 
     components: Mapping[str, Numbers]
@@ -252,7 +252,9 @@ def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed |
     within = design - _means(design, question)
     products = within.T @ within
     ends = list(pairwise(starts.tolist()))
-    if _rank(products) < sum(_rank(products[i:j, i:j]) for i, j in ends):
+    ranks = [_rank(products[i:j, i:j]) for i, j in ends]
+    # Where the effects fit every answer, nothing is left that shows how much these vary.
+    if _rank(products) < sum(ranks) or sum(ranks) >= len(question) - n:
         return None
     inverse = np.asarray(np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True), np.float64)
     effects = inverse @ (within.T @ pages.right)
@@ -368,7 +370,9 @@ def components_of(
 
 
 def _bootstrap_of(questions: Ints, scores: OrderScores, bootstrap: Bootstrap) -> Bootstrap:
-    """A bootstrap over some of the questions of the scores, drawn as in the other."""
+    """The bootstrap over some of the questions of the scores."""
+    if len(questions) == bootstrap.n_questions:
+        return bootstrap
     subjects, contexts = ([values[q] for q in questions] for values in (scores.subjects, scores.contexts))
     across = bootstrap.sampling.drawn == "subjects"
     return Bootstrap(len(questions), subjects, contexts=contexts, across_subjects=across)
