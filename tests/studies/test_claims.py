@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +28,8 @@ from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.estimate import verdict
 from unslant.metrics.registry import question_metrics
+from unslant.models.base import Scored
+from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.responses.importers import Log, Logged, joined
@@ -248,3 +250,17 @@ def test_the_interval_of_the_best_method_counts_that_it_was_picked() -> None:
         held.append([one.low <= 0 <= one.high for one in (best.joint, best.estimate)])
     joint, alone = np.mean(held, axis=0)
     assert joint >= 0.95 > 0.93 > alone
+
+
+class Undecided(RuleModel):
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for index, prompt in enumerate(prompts):
+            yield Scored(index, np.log(np.full(n := len(prompt.continuations), 0.02 / n)))
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_chat_is_not_advised_to_be_one(chat: bool) -> None:
+    result = audit(Undecided(lambda *_: ()), synthetic_questions(6), chat=chat, orders="given")
+    caveats = " ".join(result.page().caveats)
+    assert "Likely causes: " in caveats
+    assert ("a chat model asked without" in caveats) == (not chat)

@@ -113,11 +113,13 @@ def caveats(result: AuditResult) -> list[str]:
         chat, how = ("its chat template", "") if result.run.logged else ("--chat=True", " (--labels, --template)")
         if result.run.lm_eval:  # its tasks write the prompts
             chat, how = "--apply-chat-template=True", ""
+        asked = result.run.settings.get("apply_chat_template" if result.run.lm_eval else "chat")
+        chat = "" if asked else f"a chat model asked without {chat}, "
         share = f"only {percent(mass, 1)}".replace("only <", "less than ")
         sentences.append(
             f"The labels receive {share} of the probability: the model would probably say something other than a "
-            f"label. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, "
-            "or a model that thinks before it answers."
+            f"label. Likely causes: {chat}labels or a template it does not expect{how}, or a model that thinks before "
+            "it answers."
         )
     sums = above_one(result.responses.table)
     if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
