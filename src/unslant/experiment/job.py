@@ -281,6 +281,11 @@ def _today() -> str:
     return moment.date().isoformat()
 
 
+def facts_of_replies(model: ChatModel, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run of replies says of its model: those of its facts that bear on them, and who answered."""
+    return {key: facts[key] for key in ("offline", "chat_template") if key in facts} | model.answerers.facts
+
+
 def run_of(
     study: str,
     questions: QuestionSet[Any],
@@ -308,8 +313,7 @@ def run_of(
     )
     if isinstance(before, ChatCost):
         requests = requests_of({name: (model, before)})
-        kept = {key: facts[key] for key in ("offline", "chat_template") if key in facts}
-        return replace(run, requests=requests, **kept, **model.answerers.facts)
+        return replace(run, requests=requests, **facts_of_replies(model, facts))
     if before is None:
         return run
     facts.pop("revision", None)  # in the provenance

@@ -63,7 +63,8 @@ _DROPPED = "forced_eos_token_id max_time min_p penalty_alpha prompt_lookup_num_t
 
 
 class ChatModel(Model, ABC):
-    """A model that generates replies, and counts them. Subclasses give :meth:`replies_to`, with options :meth:`at`.
+    """A model that generates replies, and counts them. Subclasses give :meth:`replies_to`; if they take options, also
+    :meth:`at`.
 
     Attributes:
         cost: running total; subtract a copy taken before to get the cost of one call.

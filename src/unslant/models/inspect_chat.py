@@ -121,6 +121,7 @@ class InspectChat(ChatModel):
                 return _NOT_ASKED_AGAIN[status]
             if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
                 return _NOT_ASKED_AGAIN[401]
+            # By name, as the client's library is httpx or httpx2, depending on its version.
             if isinstance(cause, _NO_CONNECTION) or type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
                 return f"no connection to {_address(self._model) or 'the provider'}"
         return ""

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -139,10 +139,15 @@ def _check_complete(files: Sequence[_File]) -> None:
             f"{len(missing):,} of {of:,} shards missing: {first}; score each like this: "
             f"{_command(files[0], missing[0])}"
         )
-    stretches = [(start, length) for start, length, _ in _runs(files)]
-    ends = [*accumulate((length for _, length in stretches), initial=0)]
-    if [*(start for start, _ in stretches), files[0].plan.rows] != ends:
-        raise InputError("the rows of the shards are not those of the plan, each once; rerun the shards")
+    expected = 0
+    for start, length, file in _runs(files):
+        if start != expected:
+            raise InputError.at(
+                file.table.path, f"does not fit the others: its rows begin at {start:,}, not {expected:,}"
+            )
+        expected += length
+    if expected != files[0].plan.rows:
+        raise InputError(f"the shards have {expected:,} rows, but the plan has {files[0].plan.rows:,}; rerun them")
 
 
 def _command(file: _File, index: int) -> str:

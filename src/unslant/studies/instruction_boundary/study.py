@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from unslant.asking import Progress, generate_all, reply_row
 from unslant.errors import InputError
 from unslant.experiment import FieldOptions, LabelOptions, Names, Temperatures
-from unslant.experiment.job import Asking, Given, provenance, requests_of
+from unslant.experiment.job import Asking, Given, facts_of_replies, provenance, requests_of
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
 from unslant.experiment.result import StudyResult
@@ -191,8 +191,7 @@ class InstructionBoundary(Study[Any]):
             },
             polished=dict(polished),
             requests=requests_of(spent),
-            **{key: fact for key, fact in model.describe().facts.items() if key in ("offline", "chat_template")},
-            **model.answerers.facts,
+            **facts_of_replies(model, model.describe().facts),
             provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
         )
