@@ -24,23 +24,12 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
 @pytest.mark.parametrize(
     "unit",
     [
-        *('{"a":', "9"),
+        *('{"a":', "9", "<|im_end|>", "\u0301\u0323", "answer ", "除A外", "Sure! ", "1 1/2 "),
         *(
-            pytest.param(unit, marks=pytest.mark.thorough)
+            pytest.param(unit, marks=pytest.mark.slow)
             for unit in (
-                *(
-                    "<|im_end|>",
-                    "\u0301\u0323",
-                    "\x0b",
-                    "\u200b",
-                    "\\boxed{",
-                    "answer ",
-                    "confidence (",
-                    "除A外",
-                    "😊",
-                    "Sure! ",
-                ),
-                *("😊", "Sure! ", "A and ", " 😊 x", "A yes. ", "I hope this helps! ", "1 1/2 ", "5 million "),
+                *("\x0b", "\u200b", "\\boxed{", "confidence (", "😊", "A and ", " 😊 x", "A yes. "),
+                *("I hope this helps! ", "5 million "),
             )
         ),
     ],
@@ -54,11 +43,12 @@ def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("cases", [500, pytest.param(2_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["fields", "labels", "characters", "cues"])
-def test_random_hostile_replies(name):
-    row = attack(name, Options(cases=2_000, seed=3))
+def test_random_hostile_replies(name, cases):
+    row = attack(name, Options(cases=cases, seed=3))
     hangs = [example for example in row.examples if not example.endswith((" s", "characters"))]
-    assert row.attempts >= 20
+    assert row.attempts >= cases // 100
     assert not hangs
 
 
