@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from tests.serving import Fault, FaultServer, completion
 from tests.studies.small_models import random_model
@@ -39,6 +40,22 @@ def test_sampled_replies_differ_from_greedy_ones_and_repeat_themselves():
     warm = GenerateOptions(max_tokens=6, temperature=2.0)
     replies = [[r.text for r in LocalChat(model, options).generate(PROMPTS)] for options in (SHORT, warm, warm)]
     assert replies[0] != replies[1] == replies[2]
+
+
+def test_equal_prompts_are_different_samples_in_every_batch():
+    model, warm = random_model(), GenerateOptions(max_tokens=6, temperature=1.0)
+    texts = [reply.text for reply in LocalChat(model, warm, batch=4).generate(PROMPTS[:1] * 12)]
+    assert len(set(texts)) == 12
+
+
+@pytest.mark.parametrize("end", [0, [0]])
+def test_a_checkpoints_end_of_text_may_be_the_first_token_of_its_vocabulary(end, monkeypatch):
+    model = random_model()
+    monkeypatch.setattr(type(model.encoder), "end_of_turn", [])
+    monkeypatch.setattr(model.model, "generate", lambda ids, **_: torch.cat([ids, torch.tensor([[7, 0, 8]])], dim=1))
+    model.model.generation_config.eos_token_id = end
+    (reply,) = LocalChat(model, SHORT).generate(PROMPTS[:1])
+    assert (reply.output_tokens, reply.cut) == (2, False)
 
 
 @pytest.mark.parametrize(

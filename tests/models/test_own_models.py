@@ -119,8 +119,16 @@ async def second(prompt: str) -> str:
     return "B"
 
 
+class Client:
+    """An object that can be called, as clients of servers can."""
+
+    def __call__(self, prompt: str, letter: str) -> str:
+        return letter
+
+
 @pytest.mark.parametrize(
-    ("function", "chosen"), [(first, 0), (second, 1), (lambda prompt: "B", 1), (partial(first), 0)]
+    ("function", "chosen"),
+    [(first, 0), (second, 1), (lambda prompt: "B", 1), (partial(first), 0), (partial(Client(), letter="B"), 1)],
 )
 def test_a_function_of_a_prompt_is_asked_for_replies(function: Any, chosen: int) -> None:
     """Also where an event loop runs, as in a notebook."""

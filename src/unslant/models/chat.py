@@ -167,7 +167,8 @@ class FunctionChat(ChatModel):
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:
-        named = function.func if isinstance(function, partial) else function
+        named: Any = function.func if isinstance(function, partial) else function
+        named = named if hasattr(named, "__name__") else type(named)  # an object that can be called
         name = named.__name__.strip("<>")  # of a lambda
         super().__init__(ModelInfo(name=name, identity={"function": f"{named.__module__}.{named.__qualname__}"}))
         self._function = function
@@ -195,7 +196,7 @@ class FunctionChat(ChatModel):
 
 
 class LocalChat(ChatModel):
-    """Replies of a local model: greedy at temperature 0, else sampled from a fixed seed.
+    """Replies of a local model: greedy at temperature 0, else sampled, every batch of a call from a fixed seed.
 
     Args:
         generate: by default temperature 0 and at most 1000 tokens.
@@ -248,12 +249,12 @@ class LocalChat(ChatModel):
             part = by_length[start : start + self.batch]
             if not any(index in places for index in part):
                 continue
-            for index, reply in zip(part, self._generate([encoded[i] for i in part]), strict=True):
+            for index, reply in zip(part, self._generate([encoded[i] for i in part], seed=start), strict=True):
                 if index in places:
                     yield replace(reply, index=index, input_tokens=len(encoded[index]))
 
-    def _generate(self, rows: list[list[int]]) -> list[Reply]:
-        """The reply to each prompt.
+    def _generate(self, rows: list[list[int]], seed: int) -> list[Reply]:
+        """The reply to each prompt; batches with one seed would repeat each other's samples of equal prompts.
 
         Raises:
             ModelError: if a prompt leaves no room for a reply.
@@ -267,7 +268,7 @@ class LocalChat(ChatModel):
         if room < 1:
             raise ModelError(f"{self.name}: a prompt of {longest} tokens leaves no room for a reply: use fewer shots")
         given = getattr(getattr(self.model.model, "generation_config", None), "eos_token_id", None)
-        ends = {*np.atleast_1d(given or []).tolist(), *self.model.encoder.end_of_turn, tokenizer.eos_token_id} - {None}
+        ends = {*np.atleast_1d(given).tolist(), *self.model.encoder.end_of_turn, tokenizer.eos_token_id} - {None}
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=self.model.device)
@@ -275,7 +276,7 @@ class LocalChat(ChatModel):
         sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
         settings |= sampling if self._options.temperature else {"do_sample": False}
         with inference(self.model.model), torch.random.fork_rng():
-            torch.manual_seed(0)
+            torch.manual_seed(seed)
             out = self.model.model.generate(ids, attention_mask=mask, **settings, **dict.fromkeys(_DROPPED))
         replies = []
         for row in out[:, longest:].tolist():
@@ -302,15 +303,10 @@ class _Choosing(LocalChat):
         for at in set(range(len(indices))).difference(fitting):
             tokens = len(encoded[at].context)
             yield Reply(indices[at], None, f"a conversation of {tokens} tokens leaves no room for a reply")
-        if not fitting:
-            return
         for scored in self.model.score([turns[at] for at in fitting], [encoded[at] for at in fitting]):
             index = indices[fitting[scored.index]]
-            if scored.logprobs is None:
-                yield Reply(index, None, scored.error)
-            else:
-                text = prompts[index].continuations[int(np.argmax(scored.logprobs))]
-                yield Reply(index, text.strip(), output_tokens=1)
+            best = int(np.asarray(scored.logprobs).argmax())  # a local model scores every prompt, or raises an error
+            yield Reply(index, prompts[index].continuations[best].strip(), output_tokens=1)
 
 
 def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> LocalChat:
