@@ -268,6 +268,22 @@ def test_all_tries_together_have_a_deadline() -> None:
         scores(served(server.url, deadline=0.5, retries=1000, timeout=20), PROMPTS[:1])
 
 
+def test_a_long_time_for_one_reply_is_not_cut_by_the_one_for_all_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "DEADLINE", 0.2)
+    with FaultServer(lambda _: Fault(body=reply(-1.0), delay=0.6)).running() as server:
+        assert scores(served(server.url, timeout=20), PROMPTS[:1])[0].logprobs is not None
+
+
+@pytest.mark.parametrize("key", ["sk-caf\u00e9", "sk-two\nlines"])
+def test_a_key_that_no_header_can_hold_is_refused_at_once(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNSLANT_TEST_KEY", key)
+    with FaultServer(lambda _: Fault(body=reply(-1.0))).running() as server:
+        with pytest.raises(ModelError, match="the key in UNSLANT_TEST_KEY contains characters") as refused:
+            scores(served(server.url), PROMPTS[:1])
+        assert server.requests == []
+    assert "sk-" not in str(refused.value)
+
+
 @pytest.mark.parametrize("after", ["nan", "-nan", "-5", "inf", "1e400", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", ""])
 def test_any_retry_after_is_survived(after: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_LONGEST_WAIT", 0.05)

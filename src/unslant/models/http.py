@@ -80,7 +80,8 @@ class Connection(TypedDict, total=False):
         key_variable: environment variable that holds the key; no key is sent if it is not set, or if the user did not
             type the address (:func:`~unslant.reach.may_have_keys`).
         timeout: seconds for one whole reply, however slowly it arrives.
-        deadline: seconds for all tries of one request together, including waits between them.
+        deadline: seconds for all tries of one request together, including waits between them; at least ``timeout``
+            unless given.
         retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; never if the
             server has not answered before.
         wait: seconds before the first repetition; doubled each time, unless ``Retry-After`` says otherwise.
@@ -117,7 +118,8 @@ class Endpoint:
         if WITHHELD in self._url:
             raise InputError(f"{self.base_url}: a part of the address was not recorded; type the whole address again")
         self.key_variable, self._gets_key = how.get("key_variable", KEY_VARIABLES[-1]), may_have_keys(self._url)
-        self.timeout, self.deadline = how.get("timeout", TIMEOUT), how.get("deadline", DEADLINE)
+        self.timeout = how.get("timeout", TIMEOUT)
+        self.deadline = how.get("deadline", max(DEADLINE, self.timeout))
         self.retries, self.wait = how.get("retries", 5), how.get("wait", 0.5)
         self.limit, self._headers = Limit(how.get("connections", CONNECTIONS)), dict(how.get("headers", {}))
         self._secrets = {*secrets, *self._headers.values(), *secrets_in_url(self._url)}
@@ -127,7 +129,7 @@ class Endpoint:
     def client(self) -> httpx.AsyncClient:
         """A client for this server, which reaches loopback addresses without a proxy."""
         key = self._key()
-        if not key.isascii():
+        if not (key.isascii() and key.isprintable()):
             raise ModelError(f"the key in {self.key_variable} contains characters that a header cannot contain")
         return httpx.AsyncClient(
             timeout=self.timeout,
