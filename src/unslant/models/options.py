@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_args
 
 from unslant.errors import InputError
+from unslant.files import parse_json
 from unslant.flags import CheckedOptions, Flag, out_of_range
 from unslant.reach import HEADER_NAME, Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
@@ -152,13 +153,15 @@ class ModelOptions(CheckedOptions):
         return headers
 
     def body(self) -> dict[str, Any]:
-        """``extra_body``, parsed; InputError if it is not a JSON object."""
+        """``extra_body``, parsed; InputError if it is not a JSON object, or no request can carry it."""
+        body, reason = None, ""
         try:
-            body = json.loads(str(self.extra_body or "{}"))
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            raise InputError("--extra-body: is not a JSON object, such as '{\"top_k\": 1}'")
+            body = parse_json(str(self.extra_body or "{}"))
+            json.dumps(body, allow_nan=False)
+        except ValueError as error:
+            reason = f" ({error})"
+        if reason or not isinstance(body, dict):
+            raise InputError(f"--extra-body: is not a JSON object, such as '{{\"top_k\": 1}}'{reason}")
         return body
 
     def secrets(self) -> set[str]:
