@@ -115,6 +115,22 @@ def test_the_number_of_tokens_is_found_by_asking(kind: str, prompt: Prompt, tops
         assert len(requests_of(running)) == (3 if kind in ("llama.cpp", "sglang") else 1)
 
 
+@pytest.mark.parametrize(("most", "tops"), [(20, [100, 20]), (100, [100, 1_000])])
+def test_a_server_that_fails_on_too_many_tokens_is_asked_for_fewer(most: int, tops: list[int]) -> None:
+    kind = Served("somebody", most={"completions": most, "chat": most})
+
+    def answer(request: dict[str, Any]) -> Fault:
+        reply = kind.answer(request)
+        return Fault(500, "Internal Server Error") if reply.status == 400 else reply
+
+    with FaultServer(answer, kind.get).running() as server:
+        model = served(server.url, server="llama.cpp" if most == 100 else "auto", retries=0)
+        one(model, PLAIN)
+        assert [request["logprobs"] for request in requests_of(server)] == tops
+        one(model, PLAIN)
+        assert [request["logprobs"] for request in requests_of(server)][len(tops) :] == [most]
+
+
 def test_a_number_that_is_given_is_the_one_asked_for() -> None:
     with OF_KIND["openai"]().running() as server:
         with pytest.raises(ModelError, match=r"'q'.*logprobs: 50 is more than 20"):

@@ -36,6 +36,8 @@ MORE = (1_000, 10_000)
 LENGTHS = ("max_tokens", "max_completion_tokens")
 """Names for the length limit of a reply: the usual one, and that of servers which refuse it in chats."""
 _WRONG_REQUEST = (400, 422)
+_TOO_MANY = (*_WRONG_REQUEST, 500)
+"""HTTP statuses of requests for more tokens than a server gives."""
 _TAIL = 16  # characters of a prompt's end, which decide how a label after it is tokenized
 MOST_IDS = 128
 """Token ids that vLLM takes in ``logprob_token_ids``."""
@@ -254,7 +256,7 @@ class LabelScorer:
             try:
                 reply = await self._reply(client, prompt, size)
             except Refused as refused:
-                if refused.status not in _WRONG_REQUEST or size == sizes[-1]:
+                if refused.status not in _TOO_MANY or size == sizes[-1]:
                     raise
                 more = ()
             else:
@@ -268,7 +270,7 @@ class LabelScorer:
             try:
                 reply = await self._reply(client, prompt, larger, timed=False)
             except Refused as refused:
-                if refused.status not in _WRONG_REQUEST:
+                if refused.status not in _TOO_MANY:
                     raise
                 self._tops[route] = self._tops[route][0], more[: more.index(larger)]
                 break
