@@ -56,6 +56,7 @@ def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, mod
             "ends in the route /chat/completions; give the address before it: http:",
         ),
         ("m", {"base_url": "http://h/v1/completions/"}, (), "give the address before it: http://h/v1"),
+        ("m", {"base_url": "http://models/models/v1/models"}, (), "before it: http://models/models/v1"),
         ("inspect:openai/x", {"adapter": "a"}, (), "leave out adapter,"),
         ("fair", {"retries": 2}, (), "leave out retries,"),
     ],

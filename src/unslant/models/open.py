@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
@@ -215,9 +215,10 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
                 "%3F, %23"
             )
         if route := _ROUTE.search(urlsplit(url).path):
+            before = urlunsplit(urlsplit(url)._replace(path=urlsplit(url).path[: route.start()]))
             raise InputError(
                 f"--base-url {url_without_secrets(url)}: ends in the route {route[0]}; give the address before it: "
-                f"{url_without_secrets(url.replace(route[0], '', 1))}"
+                f"{url_without_secrets(before)}"
             )
     if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
