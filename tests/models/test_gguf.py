@@ -49,6 +49,11 @@ def test_a_folder_with_one_is_that_one(file: Path, tmp_path: Path) -> None:
     shutil.copy(file, tmp_path / "other.gguf")
     with pytest.raises(ModelError, match="2 GGUF files in it; give one"):
         load_model(str(tmp_path))
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')  # as collections of them on the Hub have
+    with pytest.raises(ModelError, match="2 GGUF files in it; give one"):
+        load_model(str(tmp_path))
+    (tmp_path / "other.gguf").unlink()
+    assert load_model(str(tmp_path)).name == str(tmp_path)
 
 
 def test_what_is_saved_is_not_taken_for_quantized(loaded: TransformersModel, tmp_path: Path) -> None:

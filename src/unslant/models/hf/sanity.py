@@ -71,17 +71,18 @@ def locate(name: str) -> str:
         for place, needs in ((folder, os.R_OK | os.X_OK), *((file, os.R_OK) for file in folder.glob("*.safetensors"))):
             if os.path.exists(place) and not os.access(place, needs):  # their reader takes these files for missing
                 raise ModelError(f"{place}: cannot be read: permission denied")
-        if not os.path.isfile(folder / "config.json"):
-            files = sorted(folder.glob("*.gguf"))
-            if len(files) == 1:
-                return str(files[0])
-            if files:
-                raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
-            raise ModelError(f"{folder}: not a model folder, config.json is missing")
         tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
-        if not any(os.path.isfile(folder / file) for file in tokenizers):
-            raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
-        return str(folder)
+        configured = os.path.isfile(folder / "config.json")
+        if configured and any(os.path.isfile(folder / file) for file in tokenizers):
+            return str(folder)
+        files = sorted(folder.glob("*.gguf"))  # collections of these come with a config.json that says little
+        if len(files) == 1:
+            return str(files[0])
+        if files:
+            raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
+        if not configured:
+            raise ModelError(f"{folder}: not a model folder, config.json is missing")
+        raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
     if holds_questions(name):
         raise ModelError(f"{name}: questions, not a model; give the model first, then the questions: MODEL {name}")
     if os.path.exists(folder) or is_gguf(name) or not _HUB_ID.fullmatch(name):
