@@ -246,5 +246,5 @@ def _part(rank: int, name: str, options: ModelOptions) -> Replica:
     torch.distributed.init_process_group(
         "nccl" if cuda else "gloo", timeout=_PATIENCE, device_id=torch.device("cuda", rank) if cuda else None
     )
-    threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, len(os.sched_getaffinity(0)) // size))
+    threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, torch.get_num_threads() // size))
     return Replica(name, options, threads, os.getcwd())
