@@ -221,7 +221,7 @@ def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Itera
     """The results of ``model.score(prompts, *more)``, which may be a model of other people.
 
     Raises:
-        ModelError: on anything other than one :class:`Scored` for each prompt, with a number for each continuation.
+        ModelError: on anything other than a :class:`Scored`, once for a prompt, with a number for each continuation.
     """
     missing = set(range(len(prompts)))
     for result in model.score(prompts, *more):

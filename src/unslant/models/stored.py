@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -127,9 +127,7 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             try:
                 for position, row in sorted(stored_pass.stored().items()):
                     model.note_stored(row.by, prompts[position].group)
-                yield from _StoredCall(self, stored_pass).score(
-                    lambda missing: base.checked(model, [prompts[i] for i in missing])
-                )
+                yield from _StoredCall(self, stored_pass).score(prompts)
             except ModelChanged as change:  # the other model's scores were stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise change.with_store() from None
@@ -150,9 +148,7 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             model.cost.seconds += seconds
             yield from call.score_encoded(model, prompts, encoded)
         else:
-            yield from _StoredCall(self, stored_pass).score(
-                lambda missing: base.checked(model, [prompts[i] for i in missing], [encoded[i] for i in missing])
-            )
+            yield from _StoredCall(self, stored_pass).score(prompts, encoded)
 
     def _agrees(self, model: TokenizingModel, stored_pass: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
         """Whether a local model gives the stored scores, on the longest prompt and a few others."""
@@ -234,14 +230,15 @@ class _StoredCall:
         owner.taken_over += self.total - len(stored_pass.planned)
         self.count()
 
-    def score(self, ask: Callable[[list[int]], Iterator[Scored]]) -> Iterator[Scored]:
-        """All results; ``ask`` scores the prompts at the positions that are not in the store."""
+    def score(self, prompts: Sequence[Prompt], *more: Sequence[Encoded]) -> Iterator[Scored]:
+        """All results; the model scores the prompts that are not in the store, by their tokens where given."""
         missing = [i for i in range(self.total) if i not in self.stored]
         yield from _recalled(self.stored)
         if not missing:
             return
+        left: list[Any] = [[sequence[i] for i in missing] for sequence in (prompts, *more)]
         try:
-            for scored in ask(missing):
+            for scored in base.checked(self.owner.model_asked, *left):
                 position = missing[scored.index]
                 if scored.logprobs is None:  # not stored, so that it is asked again
                     yield replace(scored, index=position)
