@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -119,10 +119,9 @@ KINDS: Mapping[str, ServerKind] = {
 UNKNOWN = KINDS["unknown"]
 
 
-def known_from(host: str, owners: set[str]) -> ServerKind | None:
-    """The kind of server by its address or its list of models; None if neither identifies it."""
-    if host == "openai.com" or host.endswith(".openai.com"):
-        return KINDS["openai"]
+def known_from(entries: Sequence[Mapping[str, Any]]) -> ServerKind | None:
+    """The kind of server by its list of models; None if that does not identify it."""
+    owners = {str(entry.get("owned_by")) for entry in entries}
     return next((kind for kind in KINDS.values() if kind.owner and kind.owner in owners), None)
 
 
@@ -135,34 +134,29 @@ def known_by(answers: Mapping[str, Any]) -> ServerKind:
     return UNKNOWN
 
 
+@dataclass
 class LabelScorer:
     """Scores labels by asking a server, and remembers what it has learned about it.
 
-    Args:
+    Attributes:
         model: the server's name for the model.
-        kind: of the server.
         cost: where tokens are counted.
-        top, extra_body, max_completion_tokens: see :class:`unslant.models.served.ServedModel`.
+        top, extra_body: see :class:`unslant.models.served.ServedModel`.
+        one_token: entries of a request sent in a chat instead of ``max_tokens`` 1; empty for that.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        model: str,
-        kind: ServerKind,
-        cost: Cost,
-        top: int | None,
-        extra_body: Mapping[str, Any],
-        max_completion_tokens: int | None,
-    ) -> None:
-        self.endpoint, self.model, self.kind, self._cost = endpoint, model, kind, cost
-        self.top, self._extra = top, extra_body
-        self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
-        self._by_id = self._scores = self._echoes = True
-        self._worked: set[str] = set()
-        """Ways that have given a score: a later refusal is about one prompt."""
-        self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
+    endpoint: Endpoint
+    model: str
+    kind: ServerKind
+    cost: Cost
+    top: int | None
+    extra_body: Mapping[str, Any]
+    one_token: dict[str, int]
+    _tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    _ids: dict[tuple[str, str], tuple[int, ...] | None] = field(default_factory=dict)
+    _worked: set[str] = field(default_factory=set)
+    """Ways that have given a score: a later refusal is about one prompt."""
+    _by_id = _scores = _echoes = True
 
     def check(self, prompts: Sequence[Prompt]) -> None:
         """Before anything is asked, refuse prompts that no reply of this server can answer (ModelError)."""
@@ -229,7 +223,7 @@ class LabelScorer:
         body = {"model": self.model, "query": prompt.text, "items": [""], "label_token_ids": list(ids)}
         try:
             reply = await self.endpoint.send(
-                client, "/score", {**body, "apply_softmax": False, "item_first": False, **self._extra}, timed=True
+                client, "/score", {**body, "apply_softmax": False, "item_first": False, **self.extra_body}, timed=True
             )
         except Refused as refused:
             if "scores" in self._worked or refused.status not in (*_WRONG_REQUEST, 404, 405):
@@ -313,17 +307,17 @@ class LabelScorer:
         if prompt.messages:
             messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
             body |= {"messages": messages, "logprobs": True, "top_logprobs": top}
-            if self._one_token:
-                body = {**body, **self._one_token}
+            if self.one_token:
+                body = {**body, **self.one_token}
                 del body["max_tokens"]
         else:
             body |= {"prompt": prompt.text, "logprobs": top}
         try:
-            reply = await self.endpoint.send(client, route, {**body, **(more or {}), **self._extra}, timed=timed)
+            reply = await self.endpoint.send(client, route, {**body, **(more or {}), **self.extra_body}, timed=timed)
         except Refused as refused:
-            if not prompt.messages or self._one_token or "max_completion_tokens" not in str(refused):
+            if not prompt.messages or self.one_token or "max_completion_tokens" not in str(refused):
                 raise
-            self._one_token = {"max_completion_tokens": 1}
+            self.one_token = {"max_completion_tokens": 1}
             return await self._reply(client, prompt, top, more, timed)
         if self.kind.in_ascii and not more and _begins_with_half_a_character(reply):
             return await self._reply(client, prompt, top, self.kind.in_ascii, timed)
@@ -331,7 +325,7 @@ class LabelScorer:
 
     @property
     def _most_tokens(self) -> int:
-        return max(1, *(int(self._extra.get(key) or 1) for key in LENGTHS), *self._one_token.values())
+        return max(1, *(int(self.extra_body.get(key) or 1) for key in LENGTHS), *self.one_token.values())
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
         """The first token's log-probabilities; ModelError if there are none, or the model is about to think."""
@@ -342,8 +336,8 @@ class LabelScorer:
 
     def _count(self, reply: Any) -> None:
         if (counts := first_token.prompt_tokens(reply)) is not None:
-            self._cost.tokens_plain += counts[0]
-            self._cost.tokens += counts[0] - counts[1]
+            self.cost.tokens_plain += counts[0]
+            self.cost.tokens += counts[0] - counts[1]
 
     async def _label_ids(self, client: httpx.AsyncClient, prompt: Prompt, label: str) -> tuple[int, ...] | None:
         """Token ids of a label after the end of a prompt; None if the server gives none, or the two merge."""

@@ -108,7 +108,7 @@ class ServedModel(HttpModel):
         """Refuse a name that the server does not list but would answer to; ModelError with the names it lists."""
         entries = entries_in(listed)
         names = [str(name) for entry in entries for name in (entry.get("id"), *(entry.get("aliases") or ()))]
-        kind = known_from("", {str(entry.get("owned_by")) for entry in entries})
+        kind = known_from(entries)
         files = {name.replace("\\", "/").rpartition("/")[2] for name in names}  # llama.cpp may list the file's path
         if kind and kind.any_name and self.model not in {*names, *files, *(f.removesuffix(".gguf") for f in files)}:
             raise ModelError(
@@ -136,11 +136,12 @@ class ServedModel(HttpModel):
 
     def _known(self) -> ServerKind:
         """The kind of server, detected once."""
-        self._kind = self._kind or known_from(urlsplit(self.server.base_url).hostname or "", set())
+        if self._kind is None and f".{urlsplit(self.server.base_url).hostname}".endswith(".openai.com"):
+            self._kind = KINDS["openai"]
         if self._kind is None:
             (models,) = self._all_replies([("/models", None)])
             self._check_name(models)
-            self._kind = known_from("", {str(entry.get("owned_by")) for entry in _entry(models, self.model)})
+            self._kind = known_from(_entry(models, self.model))
         if self._kind is None:
             routes = [kind.route for kind in KINDS.values() if kind.route]
             answers = self._all_replies([(route, None) for route in routes])
@@ -213,8 +214,8 @@ class ServedModel(HttpModel):
 
     @cached_property
     def _scores(self) -> LabelScorer:
-        how = self.top, self._extra, self._max_completion_tokens
-        return LabelScorer(self.server, self.model, self._known(), self.cost, *how)
+        one_token = {"max_completion_tokens": most} if (most := self._max_completion_tokens) else {}
+        return LabelScorer(self.server, self.model, self._known(), self.cost, self.top, self._extra, one_token)
 
 
 def _entry(listed: Any, model: str) -> Any:
