@@ -79,8 +79,9 @@ class Elicitation(Protocol):
         ...
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
-        """Natural-log probability of each of ``presentation.labels`` from the scores of :meth:`prompts`."""
-        ...
+        """Natural-log probability of each of ``presentation.labels`` from the scores of :meth:`prompts`, by default of
+        one prompt with all of them."""
+        return np.asarray(scores[0], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _cloze(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[str, tupl
 
 
 @dataclass(frozen=True)
-class Cloze:
+class Cloze(Elicitation):
     """Score the labels in the place of the answer (P5, table 2, "cloze"); one prompt per presentation."""
 
     writer: Writer
@@ -150,9 +151,6 @@ class Cloze:
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         prompt = self.writer.prompt(presentation, *_cloze(self.writer.template, presentation.labels))
         return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
-
-    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
-        return np.asarray(scores[0], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ _UNSHOWN = ("instruction", "hint", "distractor", "none_label")
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Elicitation):
     """Send the question, its passage and its options in order; the server adds their labels and all other words."""
 
     name: str = "decision"
@@ -225,6 +223,3 @@ class Decision:
         options = tuple(option.text for option in presentation.shown)
         state = presentation.context or STATE
         return [Prompt(presentation.stem, options, group=presentation.question_id, state=state)]
-
-    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
-        return np.asarray(scores[0], dtype=np.float64)
