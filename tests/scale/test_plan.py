@@ -115,7 +115,7 @@ def test_a_file_that_is_not_a_plan_is_refused(tmp_path: Path, text: str, problem
 
 def test_a_changed_plan_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    plan_of().to_json(path)
+    plan_of().agree(path)
     path.write_text(path.read_text().replace('"n_questions": 24', '"n_questions": 25'))
     with pytest.raises(InputError, match="its plan is damaged"):
         Plan.from_json(path)

@@ -75,13 +75,9 @@ class Plan(Checked):
         # Fields are in the order of causes, each following from those before, so the first that differs is the reason.
         return str(Plan.model_fields[names[0]].title) if names else ""
 
-    def to_json(self, path: str | Path) -> None:
-        """Write the plan, with its digest, for people and for :meth:`agree`; OutputError if it cannot be written."""
-        write_atomically(path, dump_json(self.model_dump() | {"digest": self.digest}))
-
     @classmethod
     def from_json(cls, path: str | Path) -> Plan:
-        """Read what :meth:`to_json` wrote; InputError if it is not a plan, or was changed."""
+        """Read what :meth:`agree` wrote; InputError if it is not a plan, or was changed."""
         try:
             data = parse_json(read_text(Path(path)))
         except ValueError as error:
@@ -109,7 +105,7 @@ class Plan(Checked):
         """
         if not os.path.exists(path):
             scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-            self.to_json(scratch)
+            write_atomically(scratch, dump_json(self.model_dump() | {"digest": self.digest}))
             try:
                 os.link(scratch, path)  # a rename would replace the plan of a faster machine
             except FileExistsError:
