@@ -13,6 +13,7 @@ from tests.studies.small_models import random_model
 from unslant.errors import ModelError
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.chat import LocalChat
+from unslant.models.hf.model import TransformersModel
 from unslant.models.inspect_chat import InspectChat
 from unslant.models.open import open_chat
 from unslant.prompts import Message, Prompt
@@ -86,6 +87,26 @@ def test_a_prompt_without_room_for_a_reply_is_refused():
     long = Prompt("Question: Which option is red?\n" * 400, ())
     with pytest.raises(ModelError, match="use fewer shots"):
         list(LocalChat(random_model()).generate([long]))
+
+
+def test_a_template_with_a_token_that_the_model_has_not_is_refused():
+    model = random_model()
+    model.tokenizer.add_special_tokens({"additional_special_tokens": ["<|turn|>"]})
+    model.tokenizer.chat_template = "{% for m in messages %}<|turn|>{{ m['content'] }}{% endfor %}"
+    model = TransformersModel(model.model, model.tokenizer, "small")
+    with pytest.raises(ModelError, match="question 'q1': the tokenizer gives token 1620, the model has 1,620"):
+        list(LocalChat(model, SHORT).generate([Prompt("", (), (Message("user", "Hi"),), "q1")]))
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")])
+def test_too_little_memory_for_replies_is_one_line(error, monkeypatch):
+    def full(*_: Any, **__: Any) -> None:
+        raise error
+
+    model = random_model()
+    monkeypatch.setattr(model.model, "generate", full)
+    with pytest.raises(ModelError, match=r"out of memory with 4 replies at a time.* give a smaller connections"):
+        list(LocalChat(model, SHORT).generate(PROMPTS))
 
 
 inspect = pytest.importorskip("inspect_ai.model", reason="needs inspect_ai: pip install 'unslant[inspect]'")

@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from unslant.errors import InputError, ModelError
 from unslant.models import load_model
 from unslant.models.hf import loading
 from unslant.models.hf.model import TransformersModel
+from unslant.prompts import Prompt
 
 
 @pytest.fixture(autouse=True)
@@ -228,15 +230,32 @@ def test_the_hub_is_asked_when_it_answers(monkeypatch):
 
 
 def test_context_limit_is_read_from_every_spelling():
-    from unslant.models.hf.model import _context_limit
+    from unslant.models.hf.model import context_limit
 
     def limit(kind: str, **sizes: int) -> int:
         with torch.device("meta"):
-            return _context_limit(AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **sizes)))
+            return context_limit(AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **sizes)))
 
     assert limit("gpt2", n_positions=77) == 77
     assert limit("llama", max_position_embeddings=99, num_hidden_layers=1) == 99
     assert limit("mamba", num_hidden_layers=1) > 1_000_000
+
+
+def test_a_reward_model_counts_its_positions_as_roberta_does(zoo_model):
+    from transformers import AutoTokenizer, RobertaConfig, RobertaForSequenceClassification
+
+    from unslant.models.hf.reward import RewardModel
+
+    tokenizer = AutoTokenizer.from_pretrained(zoo_model("llama"))
+    tokenizer.chat_template = None
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=34, num_labels=1, pad_token_id=1, **sizes)
+    model = RewardModel(RobertaForSequenceClassification(config).eval(), tokenizer, "judge")
+    lengths = [len(model._ids("1" * n, "B")) for n in range(60)]
+    for length, refused in ((32, False), (33, True)):
+        prompt = Prompt("1" * lengths.index(length), ("B",), group="q")
+        with pytest.raises(ModelError, match="33 tokens; its context has 32") if refused else nullcontext():
+            assert next(model.score([prompt])).logprobs == [0.0]
 
 
 def test_bfloat16_is_offered_once_where_the_processor_has_it_and_the_model_is_large(

@@ -244,6 +244,8 @@ class LocalChat(ChatModel):
     def replies_to(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
         places = range(len(prompts)) if places is None else places
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
+        for prompt, ids in zip(prompts, encoded, strict=True):
+            self.model.check_known(prompt, ids)
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
@@ -257,17 +259,15 @@ class LocalChat(ChatModel):
         """The reply to each prompt; batches with one seed would repeat each other's samples of equal prompts.
 
         Raises:
-            ModelError: if a prompt leaves no room for a reply.
+            ModelError: if a prompt leaves no room for a reply, or memory runs out.
         """
         import torch
-
-        from unslant.models.hf.engine import inference
 
         tokenizer, longest = self.model.tokenizer, max(map(len, rows))
         room = min(int(self._options.max_tokens or 0), self.model.limit - longest)
         if room < 1:
             raise ModelError(f"{self.name}: a prompt of {longest} tokens leaves no room for a reply: use fewer shots")
-        given = getattr(getattr(self.model.model, "generation_config", None), "eos_token_id", None)
+        given: Any = getattr(getattr(self.model.model, "generation_config", None), "eos_token_id", None)
         ends = {*np.atleast_1d(given).tolist(), *self.model.encoder.end_of_turn, tokenizer.eos_token_id} - {None}
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
@@ -275,9 +275,7 @@ class LocalChat(ChatModel):
         settings = {"max_new_tokens": room, "pad_token_id": pad, "eos_token_id": sorted(ends) or None, **_PLAIN}
         sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
         settings |= sampling if self._options.temperature else {"do_sample": False}
-        with inference(self.model.model), torch.random.fork_rng():
-            torch.manual_seed(seed)
-            out = self.model.model.generate(ids, attention_mask=mask, **settings, **dict.fromkeys(_DROPPED))
+        out = self.model.generated(ids, mask, seed, {**settings, **dict.fromkeys(_DROPPED)})
         replies = []
         for row in out[:, longest:].tolist():
             n = next((n for n, token in enumerate(row, 1) if token in ends), None)

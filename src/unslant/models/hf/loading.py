@@ -81,8 +81,6 @@ def load_model(
         model, of_adapter = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
         incomplete.append(of_adapter)
         display_name = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
-    if not (how.device_map or how.bits or how.tensor_parallel):
-        model = model.to(place_of(how))
     return TransformersModel(
         model.eval(),
         tokenizer,
@@ -95,7 +93,7 @@ def load_model(
 
 
 def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[str]]:
-    """A model, not yet moved to its device; its tokenizer; and what is wrong with its weights, where that is allowed.
+    """A model on its device; its tokenizer; and what is wrong with its weights, where that is allowed.
 
     Args:
         auto: class of transformers that loads it, such as ``AutoModelForCausalLM``.
@@ -134,6 +132,8 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
         has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
         if any(has.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")):
             _suggest_bfloat16()
+    if not (how.device_map or how.bits or how.tensor_parallel):
+        model = model.to(place)
     return model, tokenizer, [zeros, lacking]
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
-from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs, sort_key
-from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
+from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, inference, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.precision import MIN_BUDGET, agreement, next_token, out_of_memory, probe, tolerance_of, why_not
 from unslant.models.hf.tokenization import Encoder
@@ -72,7 +73,7 @@ class TransformersModel(ResumableModel):
         self._identifier = Identifier(model, tokenizer, self._identity)
         self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
-        self.limit = _context_limit(model)
+        self.limit = context_limit(model)
         self._rotary_switch = _rotary_switch(model.config)
         self._tree_reach = _UNLIMITED  # tokens of the longest prompts that the tree serves
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
@@ -294,13 +295,9 @@ class TransformersModel(ResumableModel):
         # Read once and assigned once: several threads may encode at the same time.
         if len(sample := self.sample) < PROMPTS:
             self.sample = sample + spread(encoded, PROMPTS - len(sample))
-        rows, too_long = int(self.model.get_input_embeddings().weight.shape[0]), dict[str, int]()
+        too_long: dict[str, int] = {}
         for prompt, item in zip(prompts, encoded, strict=True):
-            if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
-                raise ModelError(
-                    f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
-                    "not belong together"
-                )
+            self.check_known(prompt, item.context, *item.candidates)
             if item.longest > self.limit:
                 too_long[prompt.group] = item.longest
         if too_long:
@@ -311,6 +308,34 @@ class TransformersModel(ResumableModel):
                 "leave the question out",
             )
         return encoded
+
+    def check_known(self, prompt: Prompt, *ids: Ids | list[int]) -> None:
+        """ModelError if the tokenizer gives a token for which the model has no embedding."""
+        rows = int(self.model.get_input_embeddings().weight.shape[0])
+        if (largest := max(int(np.max(some, initial=0)) for some in ids)) >= rows:
+            raise ModelError(
+                f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
+                "not belong together"
+            )
+
+    def generated(self, ids: Tensor, mask: Tensor, seed: int, settings: Mapping[str, Any]) -> Tensor:
+        """Prompts, padded on the left, with the replies that transformers generates; shape ``(prompts, tokens)``.
+
+        Raises:
+            ModelError: if memory runs out.
+        """
+        with inference(self.model), torch.random.fork_rng():
+            torch.manual_seed(seed)
+            try:
+                out: Tensor = self.model.generate(ids, attention_mask=mask, **settings)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                raise ModelError(
+                    f"{self.name}: out of memory with {len(ids)} replies at a time to prompts of {ids.shape[1]} "
+                    "tokens: give a smaller --connections, --max-tokens or --dtype"
+                ) from error
+        return out
 
     def _shrink(self, engine: Engine, error: BaseException) -> None:
         if is_cut(self.model):  # the other processes may have had enough memory, and cannot go back a batch
@@ -344,7 +369,8 @@ def _rotary_switch(config: Any) -> int:
     return min(switches, default=_UNLIMITED)
 
 
-def _context_limit(model: Any) -> int:
+def context_limit(model: Any) -> int:
+    """Tokens that a model takes at once; huge where its configuration sets no limit."""
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     values = (getattr(model.config.get_text_config(), name, None) for name in names)
     # RoBERTa and its like number positions from the one after that of padding, so 514 of them take 512 tokens.

@@ -17,7 +17,7 @@ from unslant.errors import ModelError
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.hf.chats import written_chat
 from unslant.models.hf.identity import tokenizer_digest, weights_digest
-from unslant.models.hf.loading import place_of, pretrained
+from unslant.models.hf.loading import pretrained
 from unslant.models.options import ModelOptions
 from unslant.prompts import STATE, Prompt
 
@@ -63,10 +63,11 @@ class RewardModel(ScoringModel):
     def _reward(self, question: str, answer: str, group: str) -> float:
         import torch
 
+        from unslant.models.hf.model import context_limit
+
         if (question, answer) not in self._rewards:
             ids = self._ids(question, answer)
-            longest = getattr(self._model.config, "max_position_embeddings", None)
-            if longest and len(ids) > longest:
+            if len(ids) > (longest := context_limit(self._model)):
                 raise ModelError(f"{self.name}, {group!r}: {len(ids):,} tokens; its context has {longest:,}")
             with torch.inference_mode():  # one by one: padding would change the last bits
                 logits = self._model(input_ids=torch.tensor([ids], device=self._model.device)).logits
@@ -90,6 +91,4 @@ class RewardModel(ScoringModel):
 def load_reward(name: str, options: ModelOptions) -> RewardModel:
     """A reward model by folder or Hub id; see :func:`unslant.models.hf.loading.load_model`."""
     model, tokenizer, incomplete = pretrained(name, options, "AutoModelForSequenceClassification")
-    if not (options.device_map or options.bits):
-        model = model.to(place_of(options))
     return RewardModel(model.eval(), tokenizer, name, "; ".join(filter(None, incomplete)))
