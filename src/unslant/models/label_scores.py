@@ -246,13 +246,14 @@ class LabelScorer:
         """From the most probable tokens: as many as the server gives and the labels need."""
         route = "/chat/completions" if prompt.messages else "/completions"
         sizes, more = self._tops.get(route, ((self.top,), ()) if self.top else (TOPS, MORE))
+        retries: int | None = None
         for size in sizes:
             try:
-                reply = await self._reply(client, prompt, size)
+                reply = await self._reply(client, prompt, size, retries=retries)
             except Refused as refused:
                 if refused.status not in _TOO_MANY or size == sizes[-1]:
                     raise
-                more = ()
+                more, retries = (), 0 if refused.status == 500 else None  # it may fail on everything
             else:
                 break
         top = self._read(reply, prompt.continuations)
@@ -300,6 +301,7 @@ class LabelScorer:
         top: int,
         more: Mapping[str, Any] | None = None,
         timed: bool = True,
+        retries: int | None = None,
     ) -> Any:
         """The reply to one prompt: its first token, and the most probable tokens there."""
         route = "/chat/completions" if prompt.messages else "/completions"
@@ -308,12 +310,13 @@ class LabelScorer:
             messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
             body |= {"messages": messages, "logprobs": True, "top_logprobs": top}
             if self.one_token:
-                body = {**body, **self.one_token}
+                body |= self.one_token
                 del body["max_tokens"]
         else:
             body |= {"prompt": prompt.text, "logprobs": top}
+        body |= {**(more or {}), **self.extra_body}
         try:
-            reply = await self.endpoint.send(client, route, {**body, **(more or {}), **self.extra_body}, timed=timed)
+            reply = await self.endpoint.send(client, route, body, timed=timed, retries=retries)
         except Refused as refused:
             if not prompt.messages or self.one_token or "max_completion_tokens" not in str(refused):
                 raise
