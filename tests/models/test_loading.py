@@ -17,7 +17,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 from tests.models.samples import sample_prompts
 from tests.models.scoring import tokenizer_of
 from unslant.errors import InputError, ModelError
-from unslant.models import load_model
+from unslant.models import ModelOptions, load_model
 from unslant.models.hf import loading
 from unslant.models.hf.model import TransformersModel
 from unslant.prompts import Prompt
@@ -138,8 +138,17 @@ def test_cuda_asked_for_and_absent(zoo_model):
 def test_unknown_dtype_and_device_are_refused_with_the_allowed_ones():
     with pytest.raises(InputError, match=r"unknown dtype 'int8'.*bfloat16"):
         load_model("fair", dtype="int8")
-    with pytest.raises(InputError, match=r"unknown device 'tpu'.*cuda"):
-        load_model("fair", device="tpu")
+    for device in ("tpu", "cpu:", "cpu:x", "auto:1", "cuda:0:1"):
+        with pytest.raises(InputError, match=rf"unknown device '{device}'.*cuda"):
+            load_model("fair", device=device)
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert loading.place_of(ModelOptions(device="cuda:1")) == "cuda:1"
+    with pytest.raises(ModelError, match=r"device=.cuda:2.: the GPUs of this machine are cuda:0 to cuda:1"):
+        loading.place_of(ModelOptions(device="cuda:2"))
 
 
 CODE = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -141,7 +142,7 @@ def _check_options(how: ModelOptions) -> None:
     """Refuse unknown words before anything is imported or read."""
     for what, word, kind, words in (
         ("dtype", how.dtype, how.dtype, DTYPES),
-        ("device", how.device, how.device.split(":")[0], DEVICES),
+        ("device", how.device, re.sub(r"^(cpu|cuda|mps):\d+$", r"\1", how.device), DEVICES),
         ("device map", how.device_map, how.device_map, DEVICE_MAPS),
     ):
         if word is not None and kind not in words:
@@ -384,7 +385,9 @@ def place_of(how: ModelOptions) -> str:
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if how.device == "auto":
         return next((kind for kind, here in available.items() if here), "cpu")
-    kind = how.device.split(":")[0]
+    kind, _, number = how.device.partition(":")
     if not available.get(kind, True):
         raise ModelError(f"no {kind.upper()} device here: use --device=cpu")
+    if kind == "cuda" and int(number or 0) >= (count := torch.cuda.device_count()):
+        raise ModelError(f"--device={how.device}: the GPUs of this machine are cuda:0 to cuda:{count - 1}")
     return how.device
