@@ -127,13 +127,11 @@ class Answerers:
     @property
     def facts(self) -> dict[str, object]:
         """``answered_by``: how many replies each gave, and the question where each but the first appeared."""
-        names = [by for by in self.replies if by != NOBODY]
-        first = ["", *(self._first[by] for by in names[1:])]
         answered_by = tuple(
-            AnsweredBy(model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=at)
-            for by, at in zip(names, first, strict=False)
+            AnsweredBy(model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] * (i > 0))
+            for i, by in enumerate(by for by in self.replies if by != NOBODY)
         )
-        return {"answered_by": answered_by} if names else {}
+        return {"answered_by": answered_by} if answered_by else {}
 
 
 _rng = np.random.default_rng()

@@ -140,6 +140,7 @@ class _Asking(Generic[_Opened, _Item, _Reply]):
         return self.connections > self.server.limit.size
 
 
+@dataclass
 class _Call(Generic[_Item, _Reply]):
     """One call of :func:`from_several`. All methods run on the loop, :meth:`run` first.
 
@@ -148,15 +149,13 @@ class _Call(Generic[_Item, _Reply]):
         remaining: the servers that are not lost, each with its client.
     """
 
-    def __init__(
-        self,
-        items: Sequence[_Item],
-        servers: Sequence[Server[Any, _Item, _Reply]],
-        runs: Sequence[Sequence[int]] | None,
-    ) -> None:
-        self.items, self.servers = items, servers
-        self.left = deque([i] for i in range(len(items))) if runs is None else deque(list(run) for run in runs)
-        self._current: _Arrival[_Reply] | None = None
+    items: Sequence[_Item]
+    servers: Sequence[Server[Any, _Item, _Reply]]
+    runs: Sequence[Sequence[int]] | None
+    _current: _Arrival[_Reply] | None = None
+
+    def __post_init__(self) -> None:
+        self.left = deque(list(run) for run in self.runs or ([i] for i in range(len(self.items))))
         # Without a limit, so that no answer is lost with its server; each connection has at most one answer in it.
         self._sender, self._receiver = anyio.create_memory_object_stream[_Arrival[_Reply] | Exception](math.inf)
 

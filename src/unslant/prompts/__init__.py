@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, grouped
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, Presentation
 from unslant.prompts.templates import PromptTemplate, load_template, template_names, usual_template
@@ -62,10 +62,7 @@ class Prompt:
 
 def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[int]]:
     """Positions of the prompts of each group; a prompt without a group is one of its own."""
-    groups: dict[str | int, list[int]] = {}
-    for i in members:
-        groups.setdefault(prompts[i].group or i, []).append(i)
-    return list(groups.values())
+    return list(grouped((prompts[i].group or i, i) for i in members).values())
 
 
 class Elicitation(Protocol):

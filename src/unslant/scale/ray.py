@@ -192,9 +192,7 @@ class ActorPool:
             while not self._idle:
                 self._wait_for_actors()
             try:
-                return dict(self._ray.get(self._idle[-1].facts.remote(*arguments)))
-            except self._ray.exceptions.RayTaskError as error:
-                raise _cause(error) from None
+                return dict(self._result(self._idle[-1].facts.remote(*arguments)))
             except self._ray.exceptions.RayActorError as error:
                 self._idle.pop()
                 last = _reason(error)
@@ -221,12 +219,10 @@ class ActorPool:
                 for stream in self._ready(running):
                     actor, unit = running[stream]
                     try:
-                        part: Part = self._ray.get(next(stream))
+                        part: Part = self._result(next(stream))
                     except StopIteration:
                         del running[stream]
                         self._idle.append(actor)
-                    except self._ray.exceptions.RayTaskError as error:
-                        raise _cause(error) from None
                     except self._ray.exceptions.RayActorError as error:
                         del running[stream]
                         work.extend(self._after_death(unit, prompts, _reason(error)))
@@ -238,6 +234,15 @@ class ActorPool:
             for actor, _ in running.values():  # stopped early: nothing reads the rest of their results
                 self._ray.kill(actor)
             self.waiting = ""
+
+    def _result(self, answer: Any) -> Any:
+        """The result of a task, or the error that was raised in the actor."""
+        try:
+            return self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, UnslantError):
+                raise error.cause from None
+            raise ModelError(f"in a Ray actor: {first_line(error.cause)}") from None
 
     def _fill(self, running: int = 0) -> None:
         """Start as many actors as are missing."""
@@ -266,9 +271,7 @@ class ActorPool:
             ModelError: if the model cannot be loaded, or is not the one that the other replicas loaded.
         """
         try:
-            about: ReplicaInfo = self._ray.get(answer)
-        except self._ray.exceptions.RayTaskError as error:
-            raise _cause(error) from None
+            about: ReplicaInfo = self._result(answer)
         except self._ray.exceptions.RayActorError as error:
             self._never_ready += 1
             if self._never_ready < DEATHS:  # a machine may be short of memory only briefly
@@ -322,12 +325,6 @@ def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], 
         units[-1].members += members
         size, left = size + work, left - work
     return units
-
-
-def _cause(error: Any) -> UnslantError:
-    """The error raised in an actor."""
-    cause = error.cause
-    return cause if isinstance(cause, UnslantError) else ModelError(f"in a Ray actor: {first_line(cause)}")
 
 
 def _reason(error: Exception) -> str:

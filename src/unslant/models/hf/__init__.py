@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from unslant.arrays import Ints
+from unslant.arrays import Ints, grouped
 from unslant.models.base import Encoded, Ids
 
 
@@ -206,11 +206,8 @@ def node_count(encoded: Sequence[Encoded]) -> int:
 
 def other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int, int]:
     """``tokens_plain`` and ``tokens_baqckv`` (see :class:`unslant.models.base.Cost`) of prompts and their groups."""
-    members_of: dict[str, list[Encoded]] = {}
-    for item, group in zip(encoded, groups, strict=True):
-        members_of.setdefault(group, []).append(item)
     plain = baqckv = 0
-    for members in members_of.values():
+    for members in grouped(zip(groups, encoded, strict=True)).values():
         sequences = [sequence for item in members for sequence in distinct_sequences(item)[0]]
         lengths = [len(sequence) for sequence in sequences]
         shared = min(common_prefix(sequences[0], sequence) for sequence in sequences)
