@@ -21,6 +21,7 @@ from unslant.files import whole_text
 from unslant.models.answered import Answerers, ModelChanged
 from unslant.models.base import NOBODY, Model, ModelInfo, misplaced
 from unslant.models.concurrent import Limit, Server, from_several
+from unslant.models.hf.chats import folding
 from unslant.models.options import CONNECTIONS, GenerateOptions, ModelOptions
 from unslant.models.stored import Stored, keys_of
 from unslant.prompts import Prompt
@@ -220,8 +221,6 @@ class LocalChat(ChatModel):
 
     def identify(self) -> ModelInfo:
         """The model's identity (:mod:`unslant.models.hf.identity`), and how it generates."""
-        from unslant.models.hf.chats import folding
-
         config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}

@@ -78,11 +78,10 @@ class RayModel(Elsewhere):
         return self._pool.facts(sample, spelling)
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
-        def ask(actor: Any, unit: Unit) -> Any:
-            return actor.encode.remote([prompts[i] for i in unit.members])
-
         units = cut(by_question(prompts, range(len(prompts))), len, self._pool.size, _LEAST_ENCODED)
-        return self._pool.run(units, ask, prompts)
+        return self._pool.run(
+            units, lambda actor, unit: actor.encode.remote([prompts[i] for i in unit.members]), prompts
+        )
 
     def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
         def distinct(members: Sequence[int]) -> int:

@@ -11,10 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from unslant.errors import UnslantError
 from unslant.models.base import Cost, Encoded, Journal, ModelInfo, Scored, TokenizingModel
 from unslant.models.hf import other_costs
 from unslant.models.hf.identity import PROMPTS, spread
+from unslant.models.hf.loading import load_model
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
 
@@ -57,10 +60,6 @@ class Replica:
         with suppress(OSError):  # another machine may neither have nor need it
             os.chdir(folder)
         try:
-            import torch
-
-            from unslant.models.hf.loading import load_model
-
             torch.set_num_threads(threads)
             with warnings.catch_warnings(record=True) as warned:
                 self._model = load_model(name, options)

@@ -30,6 +30,8 @@ from unslant.models.hf.sanity import (
     locate,
 )
 from unslant.models.options import LocalKeywords, ModelOptions
+from unslant.reference import reference_names
+from unslant.store import default_path
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -208,8 +210,6 @@ def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, A
 @cache
 def _suggest_bfloat16() -> None:
     """Say once per machine what bfloat16 saves; ``auto`` stays with float32, whose scores need no caveat."""
-    from unslant.store import default_path
-
     note = default_path().with_name("bfloat16-suggested")
     if os.path.exists(note):
         return
@@ -254,8 +254,6 @@ def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any])
 
 
 def _unknown(name: str, reason: str) -> ModelError:
-    from unslant.reference import reference_names
-
     return ModelError(
         f"unknown model {name!r}: it is neither a folder nor a reference model ({one_of(name, reference_names())}), "
         f"and it could not be downloaded from the Hub ({reason}); check the name and the network, or give a folder"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from unslant import __version__
 from unslant.errors import ModelError
@@ -18,6 +19,7 @@ from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.hf.chats import written_chat
 from unslant.models.hf.identity import tokenizer_digest, weights_digest
 from unslant.models.hf.loading import pretrained
+from unslant.models.hf.model import context_limit
 from unslant.models.options import ModelOptions
 from unslant.prompts import STATE, Prompt
 
@@ -61,10 +63,6 @@ class RewardModel(ScoringModel):
             yield Scored(index, rewards - np.logaddexp.reduce(rewards))
 
     def _reward(self, question: str, answer: str, group: str) -> float:
-        import torch
-
-        from unslant.models.hf.model import context_limit
-
         if (question, answer) not in self._rewards:
             ids = self._ids(question, answer)
             if len(ids) > (longest := context_limit(self._model)):

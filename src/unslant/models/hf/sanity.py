@@ -23,6 +23,8 @@ import numpy as np
 
 from unslant.errors import ModelError, first_line, shortened
 from unslant.files import size_of
+from unslant.questions.loaders import holds_questions
+from unslant.reference import WORDS, reference_names, reference_path
 
 _LARGEST_CONFIG = 64 << 20
 _COUNT = re.compile(
@@ -59,9 +61,6 @@ def locate(name: str) -> str:
     Raises:
         ModelError: if there is no such file, or the folder holds no model.
     """
-    from unslant.questions.loaders import holds_questions
-    from unslant.reference import WORDS, reference_names, reference_path
-
     if name in (WORDS, *reference_names()):
         return str(reference_path(name))
     folder = Path(os.path.expanduser(name))
