@@ -127,11 +127,8 @@ def known_from(entries: Sequence[Mapping[str, Any]]) -> ServerKind | None:
 
 def known_by(answers: Mapping[str, Any]) -> ServerKind:
     """The kind of server by its answers (route -> answer) at routes that only one kind has."""
-    for kind in KINDS.values():
-        answer = answers.get(kind.route) if kind.route else None
-        if isinstance(answer, Mapping) and kind.sign in answer:
-            return kind
-    return UNKNOWN
+    answered = ((kind, answers.get(kind.route)) for kind in KINDS.values() if kind.route)
+    return next((kind for kind, answer in answered if isinstance(answer, Mapping) and kind.sign in answer), UNKNOWN)
 
 
 @dataclass

@@ -118,11 +118,10 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
     Returns:
         An agreement on no prompts if a float32 copy does not fit into free memory, or the model is quantised or cut.
     """
-    if getattr(model, "is_quantized", False) or is_cut(model):
-        return Agreement()
     needed = 4 * sum(parameter.numel() for parameter in model.parameters())
     on_gpu = model.device.type == "cuda"
-    if 1.1 * needed >= torch.cuda.mem_get_info(model.device)[0] if on_gpu else 2 * needed >= _free_memory():
+    large = 1.1 * needed >= torch.cuda.mem_get_info(model.device)[0] if on_gpu else 2 * needed >= _free_memory()
+    if large or getattr(model, "is_quantized", False) or is_cut(model):
         return Agreement()
     try:
         wide = copy.deepcopy(model).float()
