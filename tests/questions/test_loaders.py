@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
-from unslant.questions import Question, load_questions, write_questions
+from unslant.questions import Question, QuestionSet, load_questions, write_questions
 from unslant.reference import embedded_questions_path
 
 ROW = {"id": "q1", "question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": 1}
@@ -811,8 +813,33 @@ def test_a_question_takes_lists() -> None:
     question = Question("1", "Is it?", ["yes", "no"], [1], pinned=[0])  # type: ignore[arg-type]
     assert question == Question("1", "Is it?", ("yes", "no"), frozenset({1}), pinned=(0,))
     assert hash(question)
-    with pytest.raises(ValueError, match="options: is a text"):
-        Question("1", "Is it?", "yes", frozenset({1}))  # type: ignore[arg-type]
+
+
+def test_questions_made_of_arrays_can_be_asked_and_written(tmp_path: Path) -> None:
+    indices: dict[str, Any] = {"answers": np.flatnonzero([False, True, False]), "pinned": np.array([2])}
+    question = Question("q", "Which?", np.array(["a", "b", "c"]), **indices)  # type: ignore[arg-type]
+    assert QuestionSet.of([question]).digest
+    write_questions([question], tmp_path / "set.jsonl")
+    (same,) = load_questions(tmp_path / "set.jsonl")
+    assert replace(same, source="") == Question("q", "Which?", ("a", "b", "c"), frozenset({1}), pinned=(2,))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("answers", 1, "answers: is 1, where several are expected"),
+        ("answers", {1.0}, "answers: 1.0 is not an index, a whole number from 0"),
+        ("answers", {"B"}, "answers: 'B' is not an index, a whole number from 0"),
+        ("pinned", (None,), "pinned: None is not an index, a whole number from 0"),
+        ("options", "ab", "options: is 'ab', where several are expected"),
+        ("options", ("a", 2), "options: 2 is not a text"),
+        ("id", 7, "id: 7 is not a text"),
+    ],
+)
+def test_what_a_question_cannot_have_is_named(field: str, value: Any, problem: str) -> None:
+    good: dict[str, Any] = {"id": "q", "stem": "?", "options": ("a", "b"), "answers": {1}}
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        Question(**good | {field: value})
 
 
 def test_a_slice_of_a_set_is_a_set_of_its_name() -> None:

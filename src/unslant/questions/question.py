@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
+from itertools import repeat
+from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -57,10 +58,11 @@ class Question:
         for name in ("id", "stem", "context", "subject", "source"):
             _check(name, getattr(self, name))
         for name, kind in (("options", tuple), ("authors", tuple), ("answers", frozenset), ("pinned", tuple)):
-            if isinstance(values := getattr(self, name), str):
-                raise ValueError(f"{name}: is a text, where several are expected")
-            if not isinstance(values, kind):  # a list, an array
-                object.__setattr__(self, name, kind(values))
+            if isinstance(values := getattr(self, name), str) or not isinstance(values, Iterable):
+                raise ValueError(f"{name}: is {values!r}, where several are expected")
+            if kind is frozenset or name == "pinned":
+                values = map(_index, values, repeat(name))
+            object.__setattr__(self, name, kind(values))  # of a list, an array
         _check("options", *self.options)
         _check("authors", *self.authors)
         n = len(self.options)
@@ -89,8 +91,17 @@ class Question:
         )
 
 
+def _index(value: Any, field: str) -> int:
+    """A whole number, also of NumPy, which JSON does not have."""
+    if not isinstance(value, SupportsIndex):
+        raise ValueError(f"{field}: {value!r} is not an index, a whole number from 0")
+    return int(value)
+
+
 def _check(field: str, *texts: str) -> None:
     for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"{field}: {text!r} is not a text")
         try:
             check_text(text)
         except ValueError as error:
