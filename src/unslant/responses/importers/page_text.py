@@ -82,7 +82,7 @@ class PageText:
         for match in _LINE.finditer(self.text):
             label = match["label"]
             n = len(runs[-1]) if runs else 0
-            if n and runs[-1][0]["label"] == "A" and label.isdecimal() and ALPHABETS["A"].index(label) == n:
+            if n and runs[-1][0]["label"] == "A" and label.isdecimal() and (label,) == ALPHABETS["A"][n : n + 1]:
                 runs[-1].append(match)  # labels after Z are numbers
                 continue
             alphabet = sequence or ALPHABETS["A" if label.isalpha() else "1"]
