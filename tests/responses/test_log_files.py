@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,14 @@ def test_folders_hold_their_logs_and_other_files_name_them(shared_data: Path, tm
     (tmp_path / "mine.csv").write_text("id,answer,chosen\nq,A,B\n")
     with pytest.raises(InputError, match="is a folder without a log of a known format"):
         load_logs([tmp_path])
+
+
+def test_packed_logs_in_a_folder_are_read(shared_data: Path, tmp_path: Path) -> None:
+    """They were passed over in silence."""
+    for name in ("samples_letter.jsonl.gz", "samples_letter_24.JSONL"):
+        content = (shared_data / "logs" / "lm_eval" / f"{name.partition('.')[0]}.jsonl").read_bytes()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert sorted(one.run.model for one in load_logs([tmp_path])) == ["samples_letter", "samples_letter_24"]
 
 
 def test_open_questions_have_no_options(tmp_path: Path) -> None:
@@ -200,6 +209,13 @@ def test_lists_of_options_go_on_after_z() -> None:
     labels = ALPHABETS["A"][:40]
     page = "Which?\n" + "".join(f"{label}. option {i}\n" for i, label in enumerate(labels)) + "Answer:"
     assert PageText(page).options(labels) == tuple(f"option {i}" for i in range(40))
+
+
+@pytest.mark.parametrize("line", ["01. Of a list", "99: a line", "００) a line"])
+def test_lines_that_begin_with_a_number_are_not_labels_after_z(line: str) -> None:
+    """They ended in "tuple.index(x): x not in tuple", and the whole log was refused."""
+    page = PageText(f"Which?\nA. one\nB. two\n{line}\n\nWhich of these?\nA. three\nB. four\nAnswer:")
+    assert page.options() == ("three", "four")
 
 
 def test_pages_with_long_stretches_of_blanks_are_read_in_linear_time() -> None:

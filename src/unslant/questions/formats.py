@@ -69,11 +69,16 @@ def format_of(path: Path) -> str:
     Raises:
         InputError: on any other suffix.
     """
-    suffix = _inner(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         what = _OTHERS.get(suffix) or f"use one of {', '.join(SUFFIXES)} (also with .gz after it)"
         raise InputError.at(path, f"unknown file type {suffix!r}: {what}")
     return SUFFIXES[suffix]
+
+
+def suffix_of(path: Path) -> str:
+    """The file's suffix in lower case, that before ``.gz`` if it is packed: ``.csv`` for ``arc.CSV.gz``."""
+    return _inner(path).suffix.lower()
 
 
 def stem_of(path: Path) -> str:
@@ -201,7 +206,7 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
             yield from _jsonl(content, path)
             return
-        if _inner(path).suffix.lower() == ".txt" and error.doc.lstrip()[:1] not in ("{", "["):
+        if suffix_of(path) == ".txt" and error.doc.lstrip()[:1] not in ("{", "["):
             yield from _quiz(error.doc, path)
             return
         raise InputError.at(path, _wrong_json(error), line=error.lineno) from None

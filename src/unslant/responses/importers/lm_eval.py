@@ -19,6 +19,7 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.fields import passage_of
+from unslant.questions.formats import stem_of
 from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,
@@ -148,8 +149,8 @@ def _means(reported: Mapping[str, Any], metric: str, name: str, pages: Sequence[
 def _model(path: Path, results: Mapping[str, Any]) -> str:
     if name := results.get("model_name"):
         return str(name)
-    named = _FILE.match(path.stem) and "__" in path.parent.name
-    return path.parent.name.replace("__", "/") if named else path.stem
+    named = _FILE.match(stem_of(path)) and "__" in path.parent.name
+    return path.parent.name.replace("__", "/") if named else stem_of(path)
 
 
 def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[str, Any], str]:
@@ -158,8 +159,8 @@ def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[s
     The run is the one with the same time in its file's name; without a time, the one with a task of these documents (by
     hash) and this accuracy.
     """
-    named = _FILE.match(path.stem)
-    task, time = named.groups() if named else (path.stem, None)
+    named = _FILE.match(stem_of(path))
+    task, time = named.groups() if named else (stem_of(path), None)
 
     def same_run(results: Any) -> tuple[Mapping[str, Any], str] | None:
         if not isinstance(results.get("configs"), Mapping) or not isinstance(results.get("results"), Mapping):

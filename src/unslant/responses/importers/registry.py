@@ -14,7 +14,7 @@ from typing import Any
 from unslant.errors import InputError, first_line
 from unslant.extras import load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, files_within, parse_json, read_bytes
-from unslant.questions.formats import all_readable, format_of, header_of, whole_records
+from unslant.questions.formats import all_readable, format_of, header_of, suffix_of, whole_records
 from unslant.questions.records import Record, object_records
 from unslant.responses import Responses
 from unslant.responses.importers.joining import joined
@@ -59,7 +59,7 @@ class Head:
         content = read_bytes(path)
         if not content.strip(b"\xef\xbb\xbf \t\r\n"):
             raise InputError.at(path, "the file is empty")
-        if path.suffix.lower() not in (".xlsx", ".xlsm") and zipfile.is_zipfile(io.BytesIO(content)):
+        if suffix_of(path) not in (".xlsx", ".xlsm") and zipfile.is_zipfile(io.BytesIO(content)):
             return cls(path, _members(content, path), {})
         if (kind := format_of(path)) not in ("json", "jsonl"):
             return cls(path, frozenset(header_of(path)), {}, kind=kind)
@@ -166,7 +166,7 @@ def log_files(path: Path) -> list[Path]:
     """
     if not os.path.isdir(path):
         return [path]
-    heads = (Head.of(file) for file in files_within(path) if file.suffix in _LOG_SUFFIXES)
+    heads = (Head.of(file) for file in files_within(path) if suffix_of(file) in _LOG_SUFFIXES)
     logs = [head.path for head in heads if any(one.recognises(head) for one in importers(tables=False))]
     if not logs:
         raise InputError.at(path, "is a folder without a log of a known format; give a table of your own by its file")
