@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import sys
 from contextvars import ContextVar
 from pathlib import Path
@@ -293,6 +294,16 @@ def test_a_folder_that_nobody_means_is_not_made(tmp_path: Path, monkeypatch, fol
             f"error: {folder}: would be a folder of this very name: give another, without the sign\n",
         )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, and keep such folders")
+def test_a_locale_without_utf_8_is_named_and_not_the_file(tmp_path: Path) -> None:
+    (tmp_path / "fr\u00e4ge.csv").write_text("question,A,B,answer\nIs it?,yes,no,A\n")
+    locale = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    words = [sys.executable, "-m", "unslant", "questions", "check", b"fr\xc3\xa4ge.csv"]
+    ran = subprocess.run(words, cwd=tmp_path, env=os.environ | locale, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert ran.stderr.endswith("Python reads the command line as ascii here; set PYTHONUTF8=1\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, and keep such folders")

@@ -93,8 +93,8 @@ class Seen:
                 raise InputError(f"{argument.name} is empty: give a value, or leave it out")
             if reach is Reach.SECRET:
                 continue
-            if any("\ud800" <= character <= "\udfff" for character in token.value):  # undecoded bytes: no record of
-                raise InputError(f"{argument.name} {token.value}: is not UTF-8 text; rename the file")  # ours has them
+            if any("\ud800" <= character <= "\udfff" for character in token.value):  # no record of ours has them
+                raise InputError(f"{argument.name} {token.value}: {_undecoded(token.value)}")
             if reach is not None and WITHHELD in token.value:
                 raise InputError(
                     f"{argument.name}: possible secrets were left out when the command was recorded; type the "
@@ -106,6 +106,15 @@ class Seen:
                 repeatable += value
                 typed += value if token.source == _TYPED else []
         self.command, self.typed = Command(tuple(words), tuple(repeatable)), tuple(typed)
+
+
+def _undecoded(word: str) -> str:
+    """Why Python could not read all bytes of a word as text, and what to do."""
+    try:
+        os.fsencode(word).decode()
+    except UnicodeError:
+        return "is not UTF-8 text; rename the file"
+    return f"Python reads the command line as {sys.getfilesystemencoding()} here; set PYTHONUTF8=1"
 
 
 @dataclass(frozen=True)
