@@ -111,6 +111,40 @@ def test_a_damaged_record_of_a_call(filled: tuple[Path, str], column: str) -> No
     assert model.seen == []  # the scores were whole
 
 
+def test_a_run_whose_record_is_damaged_is_started_anew(filled: tuple[Path, str]) -> None:
+    path, run = filled
+    execute(path, f"UPDATE runs SET questions = 'others' WHERE id = '{run}'")
+    with Store(path) as store:
+        assert store.runs.get(run).status == "damaged"
+        assert store.runs.start(["audit", "m", "--seed", "0"], path.parent, "m") == run
+        again = store.runs.get(run)
+        assert (again.status, again.questions, again.total) == ("running", "", 0)
+        with pytest.raises(InputError, match="has no responses yet"):
+            store.runs.responses(again)
+    assert not repair(path).damage
+
+
+def test_a_damaged_note_of_what_a_run_asked_is_not_vouched_for(filled: tuple[Path, str]) -> None:
+    """Its checksum was renewed, and the run then counted, or deleted, what another one had asked."""
+    path, run = filled
+    execute(path, "UPDATE run_passes SET pass = pass + 1")
+    with Store(path) as store:
+        store.runs.start(["audit", "m", "--seed", "0"], path.parent, "m")
+        assert store.runs.remove(store.runs.get(run)) == 0
+        assert recall(path)[1].cost.prompts == 0
+
+
+def test_scores_of_a_call_whose_record_is_damaged_are_not_dropped(filled: tuple[Path, str]) -> None:
+    """The record got a new checksum, which hid the damage."""
+    path, _ = filled
+    with Store(path) as store:
+        (key,) = store._database.connection.execute("SELECT prompt FROM scores LIMIT 1").fetchone()
+    execute(path, "UPDATE passes SET total = total + 1")
+    with Store(path) as store, pytest.raises(StoreError, match="the record of a call is damaged"):
+        store.drop([key])
+    assert repair(path).damage
+
+
 def test_damaged_responses_are_made_again_from_the_scores(filled: tuple[Path, str]) -> None:
     path, run = filled
     execute(path, "UPDATE responses SET parquet = CAST('PAR1 the r3sponses PAR1' AS BLOB)")

@@ -353,6 +353,7 @@ class Store:
                 passes.update(number for (number,) in connection.execute(f"SELECT DISTINCT pass {where}", some))
                 connection.execute(f"DELETE {where}", some)
             for number in passes:
+                pass_row(self._database, connection, "id", number)  # StoreError if it is damaged
                 query = "UPDATE passes SET done = (SELECT count(*) FROM scores WHERE pass = ?) WHERE id = ?"
                 connection.execute(query, (number, number))
                 vouch(connection, "passes", "id = ?", number)

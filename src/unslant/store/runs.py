@@ -85,8 +85,10 @@ class Runs:
             )
             vouch(connection, "runs", "id = ?", run)
             # An earlier start of this command may have asked another model or other questions of the same names.
-            connection.execute("UPDATE run_passes SET current = 0 WHERE run = ?", (run,))
-            vouch(connection, "run_passes", "run = ?", run)
+            asked = select(connection, "run_passes", "run = ?", run).fetchall()
+            connection.execute("DELETE FROM run_passes WHERE run = ?", (run,))
+            earlier = (signed("run_passes", *row[:2], 0) for row in asked if is_whole("run_passes", row))
+            insert(connection, "run_passes", earlier)
         return run
 
     def note_questions(self, run: str, name: str, digest: str) -> None:
