@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet, load_questions, write_questions
+from unslant.questions.loaders import holds_questions
 from unslant.reference import embedded_questions_path
 
 ROW = {"id": "q1", "question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": 1}
@@ -813,6 +814,30 @@ def test_a_question_takes_lists() -> None:
     question = Question("1", "Is it?", ["yes", "no"], [1], pinned=[0])  # type: ignore[arg-type]
     assert question == Question("1", "Is it?", ("yes", "no"), frozenset({1}), pinned=(0,))
     assert hash(question)
+
+
+@pytest.mark.parametrize("name", ["ans", "key", "solution", "Antwort"])
+@pytest.mark.parametrize("answers", ["BA", "21", ["apple", "iron"]])
+def test_a_column_that_can_only_hold_the_answers_is_named_in_the_error(
+    tmp_path: Path, name: str, answers: Sequence[str]
+) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text(
+        f"question,A,B,C,hint,{name}\nWhich is a fruit?,hammer,apple,chair,It grows,{answers[0]}\n"
+        f"Which is a metal?,iron,wool,milk,It rusts,{answers[1]}\n"
+    )
+    with pytest.raises(InputError, match=rf'no column was found .* fields={{"answer": "{name}"}},'):
+        load_questions(path)
+    assert len(load_questions(path, fields={"answer": name}, answer_base=1)) == 2
+    path.write_text(path.read_text("utf-8").replace("hint", "level").replace("It grows", "1").replace("It rusts", "2"))
+    with pytest.raises(InputError, match=r'no column was found .* fields={"answer": "COLUMN"},'):
+        load_questions(path)
+
+
+def test_a_file_of_questions_is_known_by_its_suffix(tmp_path: Path) -> None:
+    for name, known in (("Q.CSV", True), ("q.jsonl.gz", True), ("Q.JSONL.GZ", True), ("q.csv.bak", False)):
+        (tmp_path / name).touch()
+        assert holds_questions(str(tmp_path / name)) == known
 
 
 def test_questions_made_of_arrays_can_be_asked_and_written(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def agreements(
     for column in find_columns(columns if "answer" not in given else (), {}, _ANSWERS)["answer"]:
         if column in used or (column == names.get("answer") and not all(draft.answer.marked for _, draft in read)):
             continue
-        raw = [replace(draft.answer, value=lookup(draft.record.data, column), marked=False) for _, draft in read]
+        raw = _answers_in(column, [draft for _, draft in read])
         ways: list[list[frozenset[int]]] = []
         for kind, base in product(_READERS, (0, 1)):
             ways.append([_options_named(one, kind, base) for one in raw])
@@ -86,6 +86,22 @@ def agreements(
     lists = [*find_columns(rest, {}, CHOICE_FIELDS)["options"], *filter(None, [",".join(option_columns(rest))])]
     for (question, draft), other in zip(read, others, strict=True):
         yield draft.record, partial(_agreeing, question, draft, names, other, lists)
+
+
+def likely_answers(columns: Sequence[str], names: Mapping[str, str], drafts: Sequence[Draft]) -> list[str]:
+    """The other columns that name an option in every record, read in one way, as ``key`` or ``Antwort`` may.
+
+    Args:
+        names: field -> column, of the columns that are read.
+    """
+    used = {part for name in names.values() for part in (name, *name.split(","))}
+    readings = [*product(READERS, (0, 1))]
+    others = [(column, _answers_in(column, drafts)) for column in columns if column not in used]
+    return [column for column, raw in others if any(all(_options_named(one, *way) for one in raw) for way in readings)]
+
+
+def _answers_in(column: str, drafts: Sequence[Draft]) -> list[RawAnswer]:
+    return [replace(draft.answer, value=lookup(draft.record.data, column), marked=False) for draft in drafts]
 
 
 def _check_order(question: Question, draft: Draft, column: str, other: str) -> None:

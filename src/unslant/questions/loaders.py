@@ -133,12 +133,10 @@ def _embedded(source: Any, name: str | None) -> QuestionSet[Question] | None:
 
 def holds_questions(name: str) -> bool:
     """Whether this is a known question set, or a file of a type that is read as questions."""
-    from unslant.questions.formats import SUFFIXES
+    from unslant.questions.formats import SUFFIXES, suffix_of
     from unslant.questions.recipes import RECIPES
 
-    return name in (*_EMBEDDED, *RECIPES) or (
-        os.path.isfile(name) and not SUFFIXES.keys().isdisjoint(Path(name).suffixes)
-    )
+    return name in (*_EMBEDDED, *RECIPES) or (os.path.isfile(name) and suffix_of(Path(name)) in SUFFIXES)
 
 
 def read_source(
@@ -152,7 +150,7 @@ def read_source(
     need_answers: bool = True,
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
-    from unslant.questions.agreement import agreements, passage_note
+    from unslant.questions.agreement import agreements, likely_answers, passage_note
     from unslant.questions.answers import AnswerReader, whole_numbers
     from unslant.questions.fields import CHOICE_FIELDS, draft, find_columns, find_fields
     from unslant.questions.records import is_missing
@@ -190,10 +188,12 @@ def read_source(
             for item in drafts
         ]
     elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
+        likely = likely_answers(columns, names, drafts)
         raise InputError.at(
             source.origin,
-            f"no column was found for it among {', '.join(columns)}; name it: --fields answer=COLUMN, or give every "
-            "record an empty list if no right options are known (what needs none is then measured)",
+            f"no column was found for it among {', '.join(columns)}; name it: --fields "
+            f"answer={likely[0] if len(likely) == 1 else 'COLUMN'}, or give every record an empty list if no right "
+            "options are known (what needs none is then measured)",
             field="answer",
         )
     answers = whole_numbers([item.answer for item in drafts])
