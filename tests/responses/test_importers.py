@@ -316,9 +316,22 @@ def test_a_logged_score_that_is_no_number_is_an_error(tmp_path: Path) -> None:
     assert [row.status for row in responses.rows()] == ["error"]
 
 
+@pytest.mark.parametrize("value", ["1.0", None, 100, [1]])
+def test_an_accuracy_that_is_not_compared_is_counted(tmp_path: Path, value: object) -> None:
+    """Its row was left out of the comparison with the log in silence; all of them, where no accuracy is a number."""
+    rows = [lm_eval_line(doc_id=0, target="1", acc=1.0), lm_eval_line(doc_id=1, target="1", acc=value)]
+    logged = load_logs([table(tmp_path / "samples_x.jsonl", rows)])[0].run.logged
+    assert [(one.n, one.parted) for one in logged.reported] == [(1, 0)]
+    note = "lm-eval's acc is missing, or not a number from 0 to 1, in {} rows, the first at samples_x.jsonl, line {}: "
+    assert [one.startswith(note.format("1 of 2", 2)) for one in logged.notes] == [True]
+    logged = load_logs([table(tmp_path / "samples_x.jsonl", rows[1:])])[0].run.logged
+    assert [one.startswith(note.format("1 of 1", 1)) for one in logged.notes] == [True] * (value is not None)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"resps": [[[False, "False"]], [["-0.5", "True"]]]}, "False is not a number"),
         ({"resps": [[["0.7", "False"]], [["-0.5", "True"]]]}, "log-probabilities above 0"),
         ({"resps": [[["-1"]], 7]}, "not a sample of lm-eval: TypeError"),
         ({"resps": [[["-1"]]]}, "not a sample of lm-eval: ValueError"),

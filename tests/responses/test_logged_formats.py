@@ -479,6 +479,13 @@ def test_helm_option_by_option(tmp_path: Path) -> None:
     assert row.logprobs == pytest.approx([-2, -3])
     assert (row.answers, found.run.logged.scores) == ({0}, "texts")
     assert found.run.logged.dropped == {"scores without the question (calibrated)": 2}
+    for index, problem in ((1.5, "reference_index is 1.5, not a whole number from 0"),
+                           (True, "reference_index is True, not a whole number from 0"),
+                           (2, "reference_index is 2, of 2 references from 0")):  # fmt: skip
+        requests[1]["reference_index"] = index
+        path.write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
+        with pytest.raises(InputError, match=problem):
+            load_logs([path])
 
 
 def test_a_chat_template_behind_helms_options(tmp_path: Path) -> None:

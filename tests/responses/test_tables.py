@@ -227,6 +227,16 @@ def test_a_place_is_a_whole_number(tmp_path: Path, order: list[object]) -> None:
         load(tmp_path / "mine.jsonl", json.dumps(row))
 
 
+@pytest.mark.parametrize(
+    "scores", [{"logprobs": [False, -2]}, {"logprobs": {"A": False, "B": -2}}, {"probs": [True, 0]}]
+)
+def test_true_and_false_are_not_scores(tmp_path: Path, scores: dict[str, Any]) -> None:
+    """As log-probability, false was 0, and its option certain."""
+    row = {"id": "a", "options": ["x", "y"], "answer": "A", **scores}
+    with pytest.raises(InputError, match=r"mine\.jsonl, line 1, field \"\w+\": .* is not a list of numbers"):
+        load(tmp_path / "mine.jsonl", json.dumps(row))
+
+
 def test_forty_options(tmp_path: Path) -> None:
     """Labels after Z are numbers; a number that is not a text is a place."""
     options = [f"option {k}" for k in range(40)]

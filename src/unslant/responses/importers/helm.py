@@ -18,7 +18,7 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, as_count, as_score, understood, unit_share
 from unslant.responses.importers.page_text import PageText
 from unslant.responses.importers.registry import Head, Importer
 
@@ -74,7 +74,7 @@ def read(head: Head) -> list[Log]:
     about |= {"worked examples": str(spec["max_train_instances"])} if "max_train_instances" in spec else {}
     if split and others:
         about["split"] = split
-    task, metric = path.parent.name, f"HELM's {_METRIC}"
+    task, metric = path.parent.name, f"HELM's {_METRIC}" if scores else ""
     notes = tuple(
         f"A chat template follows the option in {count} prompts ({text!r}): HELM's own score is of the last tokens, "
         "the template's too; here it is of the option's tokens."
@@ -88,7 +88,7 @@ def read(head: Head) -> list[Log]:
 
 def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
     """Instance and draw of worked examples."""
-    return str(request["instance"]["id"]), int(request.get("train_trial_index", 0))
+    return str(request["instance"]["id"]), as_count("train_trial_index", request.get("train_trial_index", 0))
 
 
 def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
@@ -106,7 +106,7 @@ def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
             }
             score = unit_share(means.get(_METRIC))
             if score is not None and not one.get("perturbation"):
-                scores[str(one["instance_id"]), int(one.get("train_trial_index", 0))] = score
+                scores[str(one["instance_id"]), as_count("train_trial_index", one.get("train_trial_index", 0))] = score
     return scores
 
 
@@ -127,7 +127,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         place=place,
         question=question,
         context=PageText(question).passage,
-        repeat=int(request.get("train_trial_index", 0)),
+        repeat=_trial(request)[1],
     )
 
 
@@ -140,9 +140,11 @@ def _scored(
         first, place = requests[0]
         with understood(place, "request of HELM"):
             references = first["instance"]["references"]
-            by_option = {int(request["reference_index"]): request for request, _ in requests}
+            by_option = {as_count("reference_index", request["reference_index"]): request for request, _ in requests}
             if len(by_option) < len(requests):
                 raise ValueError("two requests score the same reference of this instance")
+            if max(by_option) >= len(references):
+                raise ValueError(f"reference_index is {max(by_option)}, of {len(references)} references from 0")
             options = tuple(str(one["output"]["text"]) for one in references)
             scores = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
             # A chat template ends all prompts alike. Where what follows differs, some "options" were matched by tokens
@@ -171,7 +173,7 @@ def _score(request: Mapping[str, Any], option: str) -> tuple[float, str]:
     for end in range(len(tokens), 0, -1):
         total, text = 0.0, ""
         for token in reversed(tokens[:end]):
-            text, total = token["text"] + text, total + float(token["logprob"])
+            text, total = token["text"] + text, total + as_score(token["logprob"])
             if text.strip() == option.strip():
                 return total, "".join(one["text"] for one in tokens[end:]).strip()
             if len(text) > len(option) + _SPACES:

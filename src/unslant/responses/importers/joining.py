@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, grouped
 from unslant.errors import InputError, shown
 from unslant.presentations import NONE, alphabetical
 from unslant.questions.question import MAX_OPTIONS, Question
@@ -91,7 +91,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
         orders={str(k): n for k, n in sorted(orders.items())},
         dropped={reason: n for reason, n in dropped.items() if n},
-        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
+        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_unscored(logs), *_note(again)),
         reported=tuple(_reported(logs, by_scores or not in_words)),
         caveats=(
             *dict.fromkeys(caveat for log in logs for caveat in log.caveats),
@@ -120,11 +120,8 @@ def _reported(logs: Sequence[Log], by_scores: bool) -> Iterator[LoggedScore]:
     """
     # A row's score is the harness's verdict on the same answer: where the two disagree, one of them has another right
     # option, another rule, or another reading of the reply, and the reader must know before the first number.
-    by_metric: dict[str, list[Logged]] = {}
-    for log in logs:
-        by_metric.setdefault(log.metric, []).extend(page for page in log.pages if page.score is not None)
-    for metric, pages in by_metric.items():
-        if not metric or not pages:
+    for metric, all_pages in _by_metric(logs):
+        if not (pages := [page for page in all_pages if page.score is not None]):
             continue
         scores = np.array([page.score for page in pages])
         right = np.array([page.is_right(by_scores) for page in pages])
@@ -147,6 +144,20 @@ def _reported(logs: Sequence[Log], by_scores: bool) -> Iterator[LoggedScore]:
         if of in (0, len(pages)):  # a part of the pages says nothing of the mean of all
             hits = sum(page.is_right(by_scores) for page in pages)
             yield LoggedScore(metric=metric, value=mean, n=len(pages), ours=hits, failed=_failed(pages))
+
+
+def _by_metric(logs: Sequence[Log]) -> Iterable[tuple[str, list[Logged]]]:
+    return grouped((log.metric, page) for log in logs for page in log.pages if log.metric).items()
+
+
+def _unscored(logs: Sequence[Log]) -> Iterator[str]:
+    """A note for each metric that answers of its log do not have, or not as a number from 0 to 1."""
+    for metric, pages in _by_metric(logs):
+        if missing := [page for page in pages if page.score is None and page.status != "error"]:
+            yield (
+                f"{metric} is missing, or not a number from 0 to 1, in {len(missing):,} of {len(pages):,} rows, the "
+                f"first at {_short(missing[0].place)}: these are not compared with the answers that are read."
+            )
 
 
 def _failed(pages: Sequence[Logged]) -> int:

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 from unslant.questions.records import BadRecord, Record, is_missing
 from unslant.questions.reshape import pairs_of
+from unslant.responses.importers.logged import as_score
 
 JudgmentRow = Mapping[str, Any]
 """Values by field. Rows of known formats may have ``preferred``, the decision by answers of the file."""
@@ -116,7 +117,7 @@ def _one_hot(data: JudgmentRow) -> Iterator[JudgmentRow]:
 
 
 def _alpaca(data: JudgmentRow) -> Iterator[JudgmentRow]:
-    value = None if is_missing(data["preference"]) else float(data["preference"])
+    value = None if is_missing(data["preference"]) else as_score(data["preference"])
     if value is not None and not (value == 0 or 1 <= value <= 2):
         raise BadRecord("no verdict", f"{value:g} is not a number from 1 to 2, or null", "preference")
     yield {

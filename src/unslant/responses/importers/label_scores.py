@@ -26,6 +26,7 @@ from unslant.questions.fields import find_fields
 from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record
 from unslant.responses import Response, Responses
+from unslant.responses.importers.logged import as_score
 from unslant.responses.importers.registry import Head
 from unslant.responses.run import Run
 
@@ -145,7 +146,7 @@ def _score(record: Record, column: str) -> float:
     if value is None or (isinstance(value, str) and not value.strip()):
         return math.nan
     try:
-        score = float(value)
+        score = as_score(value)
     except (TypeError, ValueError):
         hint = "; write decimals with a point" * ("," in str(value))
         raise InputError.at(record.place, f"{value!r} is not a number{hint}", field=column) from None

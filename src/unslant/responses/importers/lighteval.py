@@ -20,6 +20,7 @@ from unslant.questions.records import parse_written
 from unslant.responses.importers.logged import (
     Log,
     Logged,
+    as_count,
     in_results,
     is_mean,
     main_metric,
@@ -171,7 +172,7 @@ def _answered(
     has_list = sorted(page.options(labels)) == sorted(choices)
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
     letters = choices == labels or (has_list and "choices_are_texts" in doc)
-    right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
+    right = frozenset(as_count("gold_index", one) for one in (gold if isinstance(gold, list) else [gold]))
     common |= {"question": page.question, "context": page.passage}
     finish_reason = common.pop("finish_reason", None)
     if scores and not letters:

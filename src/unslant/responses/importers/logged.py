@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +16,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
+from unslant.questions.answer_forms import integer
 from unslant.replies.extraction import CUT, WITHHELD, conflicting_labels, extract_answer
 from unslant.responses.checks import MOST_POSITIVE
 
@@ -74,11 +77,27 @@ def unit_share(value: object) -> float | None:
     return None
 
 
+def as_score(value: Any) -> float:
+    """A number of a log, also as a text; nan where it is missing. ValueError for anything else, such as false."""
+    if isinstance(value, bool):  # Python counts with them as 0 and 1
+        raise ValueError(f"{value!r} is not a number")
+    return math.nan if value is None else float(value)
+
+
+def as_count(name: str, value: object) -> int:
+    """A number of a log that counts from 0; ValueError for anything else, such as 1.5."""
+    number = integer(value)
+    if number is None or number < 0:
+        raise ValueError(f"{name} is {value!r}, not a whole number from 0")
+    return number
+
+
 def main_metric(values: Mapping[str, object], names: Iterable[str] = ()) -> str:
     """The metric that a task reports for each sample, among those from 0 to 1: a usual one, else the first of
-    ``names``; empty if there is none."""
+    ``names``; else a usual one with another value; empty if there is none."""
     # Usual names go before the task's own order: ReCoRD lists f1 before em.
-    return next((name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None), "")
+    shares = (name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None)
+    return next(chain(shares, (name for name in _USUAL if values.get(name) is not None)), "")
 
 
 def stated(facts: Mapping[str, object]) -> dict[str, str]:
@@ -175,7 +194,7 @@ class Logged:
     @classmethod
     def of_scores(cls, scores: Sequence[Any] | Floats, **more: Any) -> Logged:
         """A page answered by log-probabilities, by place; an ``error`` where one is missing or not a number."""
-        values = np.array([float("nan" if score is None else score) for score in scores])
+        values = np.array([as_score(score) for score in scores])
         # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
         if np.isnan(values).any() or not np.isfinite(values).any():
             return cls(status="error", **more)

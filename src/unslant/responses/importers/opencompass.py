@@ -22,7 +22,7 @@ from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, as_score, understood, unit_share
 from unslant.responses.importers.page_text import PageText, differing, prompt_text
 from unslant.responses.importers.registry import Head, Importer
 
@@ -129,14 +129,14 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         labels = tuple(name.removeprefix(_PPL) for name in names)
         right = _gold(row["gold"], labels)
         if "Loglikelihood" in first:
-            likelihoods = [float(row[name]["Loglikelihood"]) for name in names]
+            likelihoods = [as_score(row[name]["Loglikelihood"]) for name in names]
             best = int(np.argmax(likelihoods))
             _check_chosen("prediction", row.get("prediction"), labels, best, "the highest log-likelihood")
             texts = differing([prompt_text(row[name].get("testing input") or row[name]["prompt"]) for name in names])
             common["question"] = common["question"] or texts[0]
             page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
             return "log-likelihoods", page
-        perplexities = np.array([float(row[name]["PPL"]) for name in names])
+        perplexities = np.array([as_score(row[name]["PPL"]) for name in names])
         if np.isnan(perplexities).any() or np.isinf(perplexities).all():
             return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
         best = int(np.argmin(perplexities))
@@ -150,7 +150,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         named = tuple(str(text).strip() for text in row.get("choices") or ())
         labels = named if len(named) == n else labels_for(ALPHABETS["A"], n)
         with np.errstate(divide="ignore"):
-            scores = np.log(np.array(row["prediction"], np.float64))
+            scores = np.log([as_score(one) for one in row["prediction"]])
         right = _gold(row["gold"], labels)
         options = page_text.options(labels)
         best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1

@@ -20,7 +20,7 @@ from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option
 from unslant.questions.records import BadRecord, is_missing, parse_written, whole_number
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
-from unslant.responses.importers.logged import Logged, unit_share
+from unslant.responses.importers.logged import Logged, as_score, unit_share
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -93,16 +93,12 @@ def counting_doubt(readings: Sequence[Readings]) -> tuple[str, ...]:
 
 # A large log repeats the same few answers, orders and texts on every page; one shared object for all of them takes a
 # fraction of the memory.
+_shared_places, _shared = lru_cache(maxsize=1000)(frozenset[int]), lru_cache(maxsize=1000)(tuple[int, ...])
 
 
-@lru_cache(maxsize=1000)
-def _shared_places(places: frozenset[int]) -> frozenset[int]:
-    return places
-
-
-@lru_cache(maxsize=1000)
-def _shared(order: tuple[int, ...]) -> tuple[int, ...]:
-    return order
+def _as_scores(items: Sequence[Any]) -> list[Any]:
+    """The numbers of a list, or of a list for each order."""
+    return [_as_scores(item) if isinstance(item, list | tuple) else as_score(item) for item in items]
 
 
 class PageRow:
@@ -171,7 +167,7 @@ class PageRow:
         if not items:
             return None
         try:
-            values = np.array(items, dtype=np.float64)
+            values: Floats = np.array(_as_scores(items))
         except (TypeError, ValueError):
             hint = "; write decimals with a point" * any("," in str(item) for item in items)
             raise self.fail(key, f"{items!r} is not a list of numbers{hint}") from None
