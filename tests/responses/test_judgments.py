@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -311,6 +312,30 @@ def test_lists_with_ties(tmp_path: Path) -> None:
     assert {found.answers for found in table.rows()} == {frozenset({0, 1})}
     with pytest.raises(InputError, match=r"field .scores.: \[1\] is not a list of 4 numbers"):
         logged(tmp_path / "scores.jsonl", [row | {"scores": [1]}])
+
+
+@pytest.mark.parametrize(
+    ("decision", "preferred"),
+    [("B", {1}), (" B", {1}), ("1", {1}), ("[0, 2]", {0, 2}), ('["A", "C"]', {0, 2}), ("", None)],
+)
+def test_csv_holds_lists_as_texts(tmp_path: Path, decision: str, preferred: set[int] | None) -> None:
+    path = tmp_path / "log.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "question", "responses", "decision", "order"])
+        writer.writerow(["1", "Why?", '["one", "two", "three"]', decision, "[2, 0, 1]"])
+    shown = [2, 0, 1]
+    expected = None if preferred is None else {shown[k] for k in preferred}
+    (table,) = tables_of("judge", path, None)
+    assert chosen(table) == [((2, 0, 1), expected)]
+
+
+def test_a_reply_that_is_a_list_is_named(tmp_path: Path) -> None:
+    """It ended in "KeyError: 'reply'"."""
+    game = {"g1_winner": "model_1", "g2_winner": "model_1", "g1_judgment": ["A", "B"], "g2_judgment": "A"}
+    record = {"question_id": 1, "model_1": "x", "model_2": "y", "judge": "j", **game}
+    with pytest.raises(InputError, match=r'line 1, field "reply": is a list; write a row for each sample'):
+        logged(tmp_path / "log.jsonl", [record])
 
 
 def test_the_audit_does_not_read_them(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record, parse_list, values_in, whole_number
 from unslant.replies import extract_preference
 from unslant.responses.importers.judgment_formats import FORMATS, JudgmentRow, is_conversation, joined_id, text_said
-from unslant.responses.importers.logged import Log, Logged, understood
+from unslant.responses.importers.logged import Log, Logged, as_score, understood
 from unslant.responses.importers.registry import Head, Importer
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -45,6 +45,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
 """Field -> its usual column names. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
 answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
 _LETTERS = ALPHABETS["A"]
+_LISTS = {"responses", "systems", "scores", "order"}
+"""Fields that may be lists, which CSV has as texts."""
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 
 
@@ -129,8 +131,9 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
             allowed = "A, B or tie (also 1, 2, A>B, B>A, A=B), or nothing where there was no decision"
             raise BadRecord("no verdict", f"{text!r} is not a verdict: {allowed}", field)
         return frozenset("AB".index(label) for label in read.labels)
-    parts = value if isinstance(value, list) else [value]
-    answers = [_LETTERS.index(one) if one in _LETTERS else one for one in parts]
+    parts = value if isinstance(value, list) else parse_list(text) or [text if isinstance(value, str) else value]
+    labels = [*_LETTERS[:n], *map(str, range(n))]  # CSV has no numbers
+    answers = [labels.index(one) % n if one in labels else one for one in parts]
     if not all(type(one) is int and 0 <= one < n for one in answers):
         raise BadRecord("no verdict", f"{value!r}: give labels, A to {_LETTERS[n - 1]}, or 0 to {n - 1}", field)
     if len(set(answers)) < len(answers):
@@ -155,10 +158,9 @@ def _order(value: object, n: int) -> tuple[int, ...] | None:
 
 def _best(scores: object, n: int, field: str) -> frozenset[int]:
     """The answers with the highest score; none where a score is missing."""
-    values = parse_list(scores) if isinstance(scores, str) else scores
-    if not isinstance(values, list) or len(values) != n:
+    if not isinstance(scores, list) or len(scores) != n:
         raise BadRecord("scores", f"{scores!r} is not a list of {n} numbers, one for each answer", field)
-    numbers = [math.nan if value is None else float(value) for value in values]
+    numbers = list(map(as_score, scores))
     # FairEval and FastChat write -1 for every answer where they could not read the scores of a reply.
     if any(map(math.isnan, numbers)) or set(numbers) == {-1.0}:
         return frozenset()
@@ -188,7 +190,9 @@ def _page(row: JudgmentRow, place: str, columns: Mapping[str, str]) -> Logged:
     preferred: frozenset[int] | None = None
     if isinstance(reply, list):
         raise BadRecord(
-            "several samples", "is a list; write a row for each sample (repeat 0, 1, ...)", columns["reply"]
+            "several samples",
+            "is a list; write a row for each sample (repeat 0, 1, ...)",
+            columns.get("reply", "reply"),
         )
     if row.get("scores") is not None:
         preferred = _best(row["scores"], n, columns["scores"])
@@ -265,6 +269,9 @@ def read(head: Head) -> list[Log]:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in FORMATS else columns_of(record, head.fields)
                 table_row = values_in(record, columns)
+                for key in _LISTS & table_row.keys():
+                    if isinstance(value := table_row[key], str):
+                        table_row[key] = parse_list(value) or value
                 if columns.get("id") == "question_id":  # shared by the pairs of all systems that answered it
                     systems = (columns.get(key, "") for key in ("system_A", "system_B"))
                     table_row["id"] = joined_id(record.data, "question_id", *systems)
