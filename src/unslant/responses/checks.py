@@ -205,11 +205,11 @@ class _Lists:
         flat = column.flatten()
         self.values = np.asarray(flat.dictionary_encode().indices if pa.types.is_string(flat.type) else flat)
 
-    def require(self, right: NDArray[np.bool_], reason: str, values: bool = False) -> None:
-        """Refuse the first row (or the row of the first value) that is not ``right``."""
+    def require(self, right: NDArray[np.bool_], reason: str) -> None:
+        """Refuse the row of the first value that is not ``right``; ``reason`` may have a place for it."""
         if not right.all():
             at = _first(~right)
-            raise _Bad(int(self.rows[at]) if values else at, self.name, reason)
+            raise _Bad(int(self.rows[at]), self.name, reason.format(self.values[at]))
 
     def distinct(self) -> None:
         """Refuse a row that holds a value twice."""
@@ -240,26 +240,26 @@ def _check_rows(table: pa.Table) -> None:
     labels, logprobs = _Lists(table, "labels"), _Lists(table, "logprobs")
     labels.distinct()
     blank = table["labels"].combine_chunks().flatten()
-    labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label", values=True)
-    logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "does not hold one number for each label")
+    labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label")
+    one_each = ~logprobs.there | (logprobs.lengths == labels.lengths)
+    _require("logprobs", one_each, "does not hold one number for each label")
     right = logprobs.values <= MOST_POSITIVE  # false for nan
-    reason = f"holds a value that is not a natural-log probability: {_one(logprobs.values, ~right)}"
-    logprobs.require(right, reason, values=True)
+    logprobs.require(right, "holds a value that is not a natural-log probability: {:g}")
     bounds = _Lists(table, "bounds")
     inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
-    bounds.require(inside, f"holds {_one(bounds.values, ~inside)}, which is not the place of a score", values=True)
+    bounds.require(inside, "holds {:g}, which is not the place of a score")
     bounds.distinct()
     for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested", "conflict"):
         codes = _Lists(table, name)
         lowest = 0 if name in ("pinned", "text_ranks") else _LOWEST_CODE
         inside = (codes.values >= lowest) & (codes.values < n[codes.rows])
-        codes.require(inside, f"holds {_one(codes.values, ~inside)}, which is not one of the question's options", True)
+        codes.require(inside, "holds {:g}, which is not one of the question's options")
         if name in ("chosen", "answers", "pinned"):
             codes.distinct()
         if name == "contents":
-            codes.require(codes.lengths == labels.lengths, "does not hold one option for each label")
+            _require(name, codes.lengths == labels.lengths, "does not hold one option for each label")
         if name == "text_ranks":
-            codes.require((codes.lengths == 0) | (codes.lengths == n), "does not hold one rank for each option")
+            _require(name, (codes.lengths == 0) | (codes.lengths == n), "does not hold one rank for each option")
     _check_chosen(table, logprobs)
     answered = logprobs.there | np.asarray(pc.is_valid(table["chosen"]))
     _require("status", answered | ~np.asarray(pc.equal(status, "ok")), "is ok, but there is no answer")
@@ -281,10 +281,6 @@ def _check_chosen(table: pa.Table, logprobs: _Lists) -> None:
 def _require(column: str, right: NDArray[np.bool_], reason: str) -> None:
     if not right.all():
         raise _Bad(_first(~right), column, reason)
-
-
-def _one(values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    return f"{values[wrong][0]:g}" if wrong.any() else ""
 
 
 def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
