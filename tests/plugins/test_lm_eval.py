@@ -24,7 +24,7 @@ from unslant.auditing.comparison import audit_logs
 from unslant.errors import InputError
 from unslant.models.open import open_model
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
-from unslant.plugins.lm_eval.option_fields import candidates
+from unslant.plugins.lm_eval.option_fields import LABELS, candidates, examine, markers
 from unslant.plugins.lm_eval.study import TaskRun, audit_tasks
 from unslant.plugins.lm_eval.tasks import LmEvalSettings, quiet
 from unslant.questions import load_questions
@@ -422,6 +422,14 @@ STAND_INS: dict[str, tuple[dict[str, Any], str, str]] = {
     "mrpc": ({"sentence1": "It is so.", "sentence2": "So it is.", "label": 1}, "", ""),
 }  # fmt: skip
 """Tasks of lm-eval's own -> a document in the shape of their data, what they score, and where the options stand."""
+
+
+@pytest.mark.parametrize("write", [str, str.upper, str.capitalize])
+def test_options_beyond_z_are_recognised(write: Callable[[str], str]) -> None:
+    """Markers were letters, of which there are 26."""
+    lines = "".join(f"{i}. {write(marker)}\n" for i, marker in enumerate(markers(40), 1))
+    role = examine([(f"Which?\n{lines}Answer:", f" {i}") for i in range(1, 41)], 40)
+    assert (role.kind, role.places) == (LABELS, tuple(range(40)))
 
 
 @pytest.mark.parametrize("write", [repr, json.dumps])

@@ -492,8 +492,9 @@ def test_pinned_options_are_found_overridden_or_switched_off(write: Write) -> No
     assert only(write(rows), detect_pinned=False).pinned == ()
     assert only(write([{**rows[0], "pinned": [2]}])).pinned == (2,)
     assert only(write([{**rows[0], "pinned": []}])).pinned == ()
-    with pytest.raises(InputError, match=r'field "pinned": is \[3\]; expected a list of indices 0 to 2'):
-        load_questions(write([{**rows[0], "pinned": [3]}]))
+    for wrong in ([3], [1.5], [True, False, False]):  # marks are no indices
+        with pytest.raises(InputError, match=r'field "pinned": is \[.*\]; expected a list of indices 0 to 2'):
+            load_questions(write([{**rows[0], "pinned": wrong}]))
 
 
 def test_empty_and_identical_options_pass_and_are_counted(write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,13 @@ def test_verdicts_by_word_index_and_letter(tmp_path: Path) -> None:
     for questions in (by_index, by_letter, by_word):
         assert [question.verdict for question in questions] == ["True", "False", "Unknown"]
         assert questions[0].statement == "Tom purrs."
+
+
+@pytest.mark.parametrize("fields", [5, "question", ["question"], {"question": 1}])
+def test_fields_that_are_no_mapping_are_refused_in_one_line(fields: Any) -> None:
+    for load in (load_math, load_judging):
+        with pytest.raises(InputError, match=r"^fields"):
+            load([{"question": "1 + 1?", "answer": "2"}], fields=fields)
 
 
 def test_bad_records_are_refused_or_counted(tmp_path: Path) -> None:

@@ -281,6 +281,6 @@ def pinned_in(value: Any, n: int) -> tuple[int, ...] | None:
         value = parse_list(value)
     if value is None or value != value:
         return None
-    if not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value):
+    if not isinstance(value, list | tuple) or any(type(i) is not int or not 0 <= i < n for i in value):
         raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
     return tuple(sorted(set(value)))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
+from unslant.flags import pairs
 from unslant.questions.answer_forms import RawAnswer
 from unslant.questions.answers import AnswerReader
 from unslant.questions.fields import RecordFields, find_fields
@@ -114,7 +115,7 @@ def _load(
     seed: int = 0,
 ) -> QuestionSet[AnyQuestion]:
     check_arguments(limit)
-    fields, source = fields or {}, settled(source)
+    fields, source = pairs("fields", fields or {}), settled(source)
     if (ready := ready_made(source, kind, name)) is not None:
         return replace(ready, questions=sample(ready.questions, limit, seed))
     judging = kind is JudgingQuestion

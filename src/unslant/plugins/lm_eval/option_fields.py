@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
 import re
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.presentations import ALPHABETS
+from unslant.questions.records import parse_list
 
 Path = tuple[Any, ...]
 """Keys and indices from the document inwards; the last may be a slice of a text. :data:`WRITTEN_LIST` leads into a list
@@ -109,16 +109,7 @@ def _with(doc: Any, path: Sequence[Any], value: Any) -> Any:
 
 def _list_in(text: str) -> list[Any] | None:
     """The list that a text spells, in Python or JSON; None if it is not a list."""
-    if not (text.lstrip().startswith("[") and text.rstrip().endswith("]") and len(text) <= _LONGEST_LIST):
-        return None
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(value, list):
-            return value
-    return None
+    return parse_list(text) if text.lstrip().startswith("[") and len(text) <= _LONGEST_LIST else None
 
 
 def _is_text(value: object) -> bool:
@@ -219,17 +210,12 @@ Request = tuple[str, str]
 
 LABELS, TEXTS, CLOZE = "labels", "texts", "cloze"
 """The scored texts: labels of options in the prompt, their texts, or texts that the prompt does not show."""
-_MARKER = re.compile("qzoption([a-z])qz", re.IGNORECASE)
+_MARKER = re.compile(r"qzoption(\d+)qz", re.IGNORECASE)  # templates may change its case
 
 
 def markers(n: int) -> list[str]:
     """``n`` texts that occur in no document."""
-    return [f"qzoption{chr(ord('a') + i)}qz" for i in range(n)]
-
-
-def _number(letter: str) -> int:
-    """The marker's number; templates may change the case of its letter."""
-    return ord(letter.lower()) - ord("a")
+    return [f"qzoption{i}qz" for i in range(n)]
 
 
 @dataclass(frozen=True)
@@ -254,10 +240,10 @@ def examine(requests: Sequence[Request], m: int) -> Role:
         requests: one for each continuation.
     """
     contexts = [context for context, _ in requests]
-    in_context = {_number(letter) for letter in _MARKER.findall(contexts[0])}
-    scored = [[_number(letter) for letter in _MARKER.findall(text)] for _, text in requests]
+    in_context = set(map(int, _MARKER.findall(contexts[0])))
+    scored = [[*map(int, _MARKER.findall(text))] for _, text in requests]
     if len(set(contexts)) > 1:
-        in_each = [{_number(letter) for letter in _MARKER.findall(context)} for context in contexts]
+        in_each = [set(map(int, _MARKER.findall(context))) for context in contexts]
         apart = in_each == [{i} for i in range(m)]
         return Role(CLOZE) if apart else Role("", "each option has its own context, but does not occur in it")
     if any(scored) and (scored[:m] != [[i] for i in range(m)] or any(scored[m:])):
@@ -284,7 +270,7 @@ def _labelled(context: str, labels: Sequence[str], m: int) -> tuple[int, ...]:
         before = match.end()
         label = next((i for i, b in enumerate(bare) if re.search(rf"(?<!\w){re.escape(b)}\W*$", lead)), None)
         if label is not None:
-            last.setdefault(label, _number(match[1]))
+            last.setdefault(label, int(match[1]))
     places = tuple(last[i] for i in sorted(last))
     # Only labels after the last option may be without one.
     return places if sorted(places) == sorted(last) == list(range(m)) else ()
@@ -305,7 +291,7 @@ class Frame:
     def of(cls, requests: Sequence[Request]) -> Frame:
         """From requests that hold :func:`markers`."""
         texts = (_MARKER.split(text) for request in requests for text in request)
-        return cls(tuple(tuple(_number(part) if i % 2 else part for i, part in enumerate(parts)) for parts in texts))
+        return cls(tuple(tuple(int(part) if i % 2 else part for i, part in enumerate(parts)) for parts in texts))
 
     def filled(self, texts: Sequence[str]) -> list[Request]:
         """The requests with these options."""
