@@ -853,11 +853,11 @@ def test_questions_made_of_arrays_can_be_asked_and_written(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("answers", 1, "answers: is 1, where several are expected"),
-        ("answers", {1.0}, "answers: 1.0 is not an index, a whole number from 0"),
-        ("answers", {"B"}, "answers: 'B' is not an index, a whole number from 0"),
-        ("pinned", (None,), "pinned: None is not an index, a whole number from 0"),
-        ("options", "ab", "options: is 'ab', where several are expected"),
+        ("answers", 1, "answers: is 1, where indices are expected, from 0"),
+        ("answers", {1.0}, "answers: is {1.0}, where indices are expected, from 0"),
+        ("answers", "B", "answers: is 'B', where indices are expected, from 0"),
+        ("pinned", (None,), "pinned: is (None,), where indices are expected, from 0"),
+        ("options", "ab", "options: is 'ab', where several texts are expected"),
         ("options", ("a", 2), "options: 2 is not a text"),
         ("id", 7, "id: 7 is not a text"),
     ],

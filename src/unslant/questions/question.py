@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from itertools import repeat
-from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar, overload
+from operator import index
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -57,22 +57,22 @@ class Question:
     def __post_init__(self) -> None:
         for name in ("id", "stem", "context", "subject", "source"):
             _check(name, getattr(self, name))
-        for name, kind in (("options", tuple), ("authors", tuple), ("answers", frozenset), ("pinned", tuple)):
-            if isinstance(values := getattr(self, name), str) or not isinstance(values, Iterable):
-                raise ValueError(f"{name}: is {values!r}, where several are expected")
-            if kind is frozenset or name == "pinned":
-                values = map(_index, values, repeat(name))
-            object.__setattr__(self, name, kind(values))  # of a list, an array
-        _check("options", *self.options)
-        _check("authors", *self.authors)
+        for name in ("options", "authors"):
+            if isinstance(texts := getattr(self, name), str) or not isinstance(texts, Iterable):
+                raise ValueError(f"{name}: is {texts!r}, where several texts are expected")
+            object.__setattr__(self, name, tuple(texts))  # of a list, an array
+            _check(name, *getattr(self, name))
         n = len(self.options)
         if not MIN_OPTIONS <= n <= MAX_OPTIONS:
             raise ValueError(f"options: {n} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed")
         if len(self.authors) not in (0, n):
             raise ValueError(f"authors: {len(self.authors)} given for {n} options")
-        for name, indices in (("answers", self.answers), ("pinned", self.pinned)):
-            wrong = sorted(i for i in indices if not 0 <= i < n)
-            if wrong:
+        for name, kind in (("answers", frozenset), ("pinned", tuple)):
+            try:
+                object.__setattr__(self, name, kind(map(index, getattr(self, name))))  # JSON has no numbers of NumPy
+            except TypeError:
+                raise ValueError(f"{name}: is {getattr(self, name)!r}, where indices are expected, from 0") from None
+            if wrong := sorted(i for i in getattr(self, name) if not 0 <= i < n):
                 raise ValueError(f"{name}: index {wrong[0]} is out of range, allowed are 0 to {n - 1}")
 
     @property
@@ -89,13 +89,6 @@ class Question:
             pinned=tuple(place for place, i in enumerate(order) if i in self.pinned),
             authors=tuple(self.authors[i] for i in order) if self.authors else (),
         )
-
-
-def _index(value: Any, field: str) -> int:
-    """A whole number, also of NumPy, which JSON does not have."""
-    if not isinstance(value, SupportsIndex):
-        raise ValueError(f"{field}: {value!r} is not an index, a whole number from 0")
-    return int(value)
 
 
 def _check(field: str, *texts: str) -> None:

@@ -31,7 +31,7 @@ from unslant.errors import ModelError
 from unslant.responses.provenance import known_as
 from unslant.store.database import Database, StoreError, damaged, default_path
 from unslant.store.runs import RecordedRun, Runs
-from unslant.store.tables import TABLES, digest, insert, is_whole, result_checksum, select, signed, vouch
+from unslant.store.tables import TABLES, digest, insert, is_whole, select, signed, vouch
 
 __all__ = ["Kept", "KeptReply", "Pass", "RecordedRun", "Store", "StoreError", "default_path", "digest"]
 
@@ -197,18 +197,11 @@ class Pass(Generic[Result]):
             if done == len(self.keys):
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
 
-    def _row(self, position: int, result: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
+    def _row(self, position: int, result: Kept | KeptReply) -> tuple[object, ...]:
         if isinstance(result, Kept) and not are_logprobs(result.logprobs):
             scores = result.logprobs.tolist()
             raise ModelError(f"prompt {position + 1} got {scores}: not log-probabilities, so not stored")
-        return result_row(result.table, self.id, position, self.keys[position], result.to_bytes())
-
-
-def result_row(
-    table: str, number: int, position: int, prompt: bytes, blob: bytes
-) -> tuple[int, int, bytes, bytes, int]:
-    """A row of ``scores`` or ``replies``, with its checksum."""
-    return number, position, prompt, blob, result_checksum(table, number, position, prompt, blob)
+        return signed(result.table, self.id, position, self.keys[position], result.to_bytes())
 
 
 def pass_row(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
@@ -292,7 +285,7 @@ class Store:
             elif not kind.independent:
                 blobs = {}
             rows = ((i, prompt, blobs[prompt]) for i, prompt in enumerate(keys) if prompt in blobs)
-            insert(connection, kind.table, (result_row(kind.table, opened.id, *row) for row in rows))
+            insert(connection, kind.table, (signed(kind.table, opened.id, *row) for row in rows))
             if run:
                 insert(connection, "run_passes", [signed("run_passes", run, opened.id, 1)], "REPLACE")
         return opened

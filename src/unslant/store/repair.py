@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from unslant.store import pages, planned_bits, result_row, tables
+from unslant.store import pages, planned_bits, tables
 from unslant.store.database import DamagedError, Database, StoreError, is_open, opening
 from unslant.store.runs import run_id
-from unslant.store.tables import TABLES, file_id, insert, select, sibling
+from unslant.store.tables import RESULTS, TABLES, file_id, insert, select, sibling
 from unslant.writing import sync_folder
 
-_RESULTS = ("scores", "replies")
 _AT_ONCE = 10_000
 _LOCKED = 0x40000000, 512
 """Start and length of the bytes that SQLite locks: every connection holds one of them."""
@@ -110,7 +109,7 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 def _counts(connection: sqlite3.Connection) -> Counter[int]:
     """Scores and replies by pass."""
     counts: Counter[int] = Counter()
-    for table in _RESULTS:
+    for table in RESULTS:
         counts.update(dict(connection.execute(f"SELECT pass, count(*) FROM {table} GROUP BY pass").fetchall()))
     return counts
 
@@ -236,10 +235,10 @@ def _settle_passes(connection: sqlite3.Connection) -> tuple[Repaired, set[int]]:
     named = {number for (number,) in connection.execute("SELECT pass FROM run_passes")}
     gone = {number for number in named | counts.keys() if number >= 0} - {number for number, *_ in records}
     for number in gone:
-        for table in _RESULTS:  # rows without a record get a number that no call has: lookups by prompt find them
+        for table in RESULTS:  # rows without a record get a number that no call has: lookups by prompt find them
             rows = select(connection, table, "pass = ?", number).fetchall()
-            insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
-        for table in (*_RESULTS, "states"):
+            insert(connection, table, (tables.signed(table, -1 - number, *row[1:4]) for row in rows))
+        for table in (*RESULTS, "states"):
             connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
     return Repaired(scores=lost["scores"], replies=lost["replies"], calls=len(gone)), passes | gone
 
