@@ -237,6 +237,13 @@ def test_true_and_false_are_not_scores(tmp_path: Path, scores: dict[str, Any]) -
         load(tmp_path / "mine.jsonl", json.dumps(row))
 
 
+def test_more_equal_rows_than_a_table_can_number_are_refused_in_one_line() -> None:
+    """They ended in "too large to fit in C integer type"."""
+    row = {"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "A", "chosen": "B"}
+    with pytest.raises(InputError, match="item 32769: question 'a' is on more than 32,767 equal pages"):
+        load_logs([[row] * 32_769])
+
+
 def test_forty_options(tmp_path: Path) -> None:
     """Labels after Z are numbers; a number that is not a text is a place."""
     options = [f"option {k}" for k in range(40)]

@@ -20,6 +20,7 @@ from unslant.responses.run import Hits, LogFacts, Run
 
 UNPLACED = "unplaced"
 """Kind of a page whose log does not say which option was shown where."""
+_MOST_REPEATS = 32_767  # of the column, which has 16 bits
 OTHER_LABELS = "labels-other"
 """Kind of a page whose labels are in a sequence that no metric uses."""
 
@@ -337,6 +338,9 @@ class _Question:
         same = kind, page.labels, order
         repeat = counts[same]
         counts[same] += 1
+        if repeat > _MOST_REPEATS:
+            again = f"question {self.id!r} is on more than {_MOST_REPEATS:,} equal pages; give each question its own id"
+            raise InputError.at(page.place, again)
         has_scores = page.logprobs is not None and self.elicitation != GENERATE
         logprobs, bounds = (page.logprobs, page.bounds) if has_scores else (None, ())
         answered = None if page.chosen is None else frozenset(order[k] for k in page.chosen) or frozenset({NONE})
