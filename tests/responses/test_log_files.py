@@ -57,6 +57,27 @@ def test_packed_logs_in_a_folder_are_read(shared_data: Path, tmp_path: Path) -> 
     assert sorted(one.run.model for one in load_logs([tmp_path])) == ["samples_letter", "samples_letter_24"]
 
 
+@pytest.mark.parametrize(
+    ("gold", "problem"), [("q--C--AB", "gold 'C' is not one of its 2 options"), (None, "gold None")]
+)
+def test_a_right_option_of_a_circular_evaluation_that_is_not_there_is_named(
+    tmp_path: Path, gold: str | None, problem: str
+) -> None:
+    row = {"origin_prompt": "Which?\nA. one\nB. two\nAnswer:", "prediction": "A", "gold": gold}
+    (tmp_path / "set.json").write_text(json.dumps({"0": row}))
+    with pytest.raises(InputError, match=f"set.json, entry 0: .*{problem}"):
+        load_logs([tmp_path / "set.json"])
+
+
+@pytest.mark.parametrize("field", ["choices", "reference"])
+def test_a_text_in_place_of_a_list_is_not_read_letter_by_letter(tmp_path: Path, field: str) -> None:
+    page = {"raw": "Which?", "choices": ["a", "b"], "reference": ["a"]} | {field: "ab"}
+    sample = {"sample_id": "s", "interaction_type": "single", "model_id": "m", "evaluation_name": "e", "input": page,
+              "evaluation": {"score": 1.0}, "output": {"raw": "A"}, "answer_attribution": []}  # fmt: skip
+    with pytest.raises(InputError, match=rf"line 1: .*input\.{field} is 'ab', not a list"):
+        load_logs([write(tmp_path / "e_samples.jsonl", [sample])])
+
+
 def test_open_questions_have_no_options(tmp_path: Path) -> None:
     """As SQuAD's, whose several answers are spellings and no options."""
     doc = {"id": "s", "context": "Denver won.", "question": "Who won?", "answers": {"text": ["Denver", "Denver won"]}}

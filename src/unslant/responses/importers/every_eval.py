@@ -30,7 +30,10 @@ def read(head: Head) -> list[Log]:
     for record in head.rows():
         with understood(record.place, "sample of Every Eval Ever"):
             row = record.data
-            if len(row["input"].get("choices") or ()) < 2:
+            lists = {key: row["input"].get(key) for key in ("choices", "reference")}
+            if text := next((key for key, value in lists.items() if isinstance(value, str)), ""):
+                raise ValueError(f"input.{text} is {lists[text]!r}, not a list")  # else each character would count
+            if len(lists["choices"] or ()) < 2:
                 dropped["samples without choices"] += 1
                 continue
             page = _page(row, record.place)

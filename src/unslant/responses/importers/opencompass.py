@@ -159,24 +159,17 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
     parts = str(row["gold"]).split("--")
     order = None
     if len(parts) == 3:  # circular, ID--LETTER--PATTERN: option i of the file is under letter PATTERN[i]
-        common["id"], letter, pattern = parts
+        common["id"], gold, pattern = parts
         labels = tuple(sorted(pattern))
         order = tuple(pattern.index(label) for label in labels)
         options = page_text.options(labels)
     else:
-        options = page_text.options()
+        gold, options = row["gold"], page_text.options()
         labels = labels_for(ALPHABETS["A"], len(options))
         if not options:
             raise ValueError("its prompt lists no options, so that there is no order to audit")
-        letter = labels[min(_gold(row["gold"], labels))]
-    page = Logged.of_reply(
-        row["prediction"],
-        labels=labels,
-        options=options,
-        answers=frozenset({labels.index(letter)}),
-        order=order,
-        **common,
-    )
+    right = _gold(gold, labels)
+    page = Logged.of_reply(row["prediction"], labels=labels, options=options, answers=right, order=order, **common)
     return "replies", page
 
 
