@@ -31,7 +31,6 @@ from unslant.responses.importers.logged import (
 from unslant.responses.importers.page_text import PageText, named_place
 from unslant.responses.importers.registry import Head, Importer
 
-_DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
 """Columns up to 0.10, as of the first leaderboard."""
 _FAILED = "no"
@@ -41,7 +40,7 @@ _FILE = re.compile(r"details_(?P<task>.+?)(?:\|(?P<shots>\d+))?(?:_(?P<time>\d{4
 
 
 def recognises(head: Head) -> bool:
-    details = bool(set(_DOC) & head.names) and bool(set(_RESPONSE) & head.names)
+    details = {"doc", "model_response"} <= {name.strip("_") for name in head.names}
     return details or (head.names >= _FIRST and bool({"full_prompt", "example"} & head.names))
 
 
@@ -52,9 +51,10 @@ def read(head: Head) -> list[Log]:
     hits, name, metric = [], "", ""
     for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
-            data = record.data if _either(record.data, _DOC) else _as_later(record.data, number)
-            doc, metrics = _either(data, _DOC), _either(data, _METRIC)
-            kind, new = _pages(data, doc, record.place)
+            data: Mapping[str, Any] = {key.strip("_"): value for key, value in record.data.items()}
+            data = data if data.get("doc") else _as_later(record.data, number)
+            doc, metrics = data["doc"], data.get("metric")
+            kind, new = _pages(data["model_response"], doc, record.place)
             name = name or str(doc.get("task_name") or "")
             values = metrics or record.data
             hits.append(values.get("acc"))
@@ -78,10 +78,6 @@ def read(head: Head) -> list[Log]:
     }
     metric = f"lighteval's {metric}" if metric else ""
     return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=stated(about), metric=metric)]
-
-
-def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((data[key] for key in names if data.get(key) is not None), None)
 
 
 def _task(name: str) -> tuple[str, str]:
@@ -122,9 +118,8 @@ def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]
     return in_results(folders, time, "lighteval", same_run) or {}
 
 
-def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, list[Logged]]:
+def _pages(answer: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, list[Logged]]:
     """The kind of scores, and the page of each of a document's samples."""
-    answer = _either(data, _RESPONSE)
     texts: list[Any] = answer["text"] or [None]
     tokens, most = answer.get("output_tokens") or (), doc.get("generation_size")
     pages = []

@@ -258,7 +258,7 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     options = tuple(options[k] for k in order) if options else ()
     options = page_text.shown(options, labels) if letters else options
     several = _several(doc, [texts[k] for k in order])
-    index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
+    index, text = _named(str(data["target"]), labels, options or texts)
     index = None if index is None else frozenset(map(order.index, index))
     readings = [reading for reading in (several, index, text) if reading is not None]
     if not readings:
@@ -275,8 +275,8 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     if not options or any(option.strip() not in context for option in options):
         return []
     labels = labels_for(ALPHABETS["A"], len(options))
-    right = _by_text(str(data["target"]), labels, options)
-    right = _by_index(str(data["target"]), len(options)) if right is None else right
+    by_index, right = _named(str(data["target"]), labels, options)
+    right = by_index if right is None else right
     if right is None:
         raise ValueError(f"target {data['target']!r} is not one of the options")
     replies = data["resps"][0] if data["resps"] else []
@@ -330,24 +330,17 @@ def _plain(text: str) -> str:
     return " ".join(word for word in words if word not in ("a", "an", "the"))
 
 
-def _by_index(target: str, n: int) -> frozenset[int] | None:
-    """The places that a target names as indices."""
-    parts = [str(part) for part in parse_list(target) or [target]]
-    right = parts and all(part.strip().isdigit() and int(part) < n for part in parts)
-    return frozenset(int(part) for part in parts) if right else None
-
-
-def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> frozenset[int] | None:
-    """The places that a target names as labels, or as option texts."""
+def _named(
+    target: str, labels: Sequence[str], options: Sequence[str]
+) -> tuple[frozenset[int] | None, frozenset[int] | None]:
+    """The places that a target names as indices, and those that it names as labels or option texts."""
     parts = [str(part).strip() for part in parse_list(target) or [target]]
-    texts = [option.strip() for option in options]
-    if not all(part.strip("().") in labels or part in texts for part in parts):
-        return None
-    bare = [part.strip("().") for part in parts]
-    return frozenset(
-        list(labels).index(label) if label in labels else texts.index(part)
-        for part, label in zip(parts, bare, strict=True)
-    )
+    pairs = [(part, part.strip("().")) for part in parts]
+    texts, names = [option.strip() for option in options], list(labels)
+    by_index = all(part.isdigit() and int(part) < len(names) for part in parts)
+    by_text = all(label in names or part in texts for part, label in pairs)
+    named = (names.index(label) if label in names else texts.index(part) for part, label in pairs)
+    return frozenset(map(int, parts)) if by_index else None, frozenset(named) if by_text else None
 
 
 def instead(head: Head) -> str:
