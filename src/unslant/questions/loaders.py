@@ -228,23 +228,25 @@ def ready_made(source: Any, kind: type[AnyQuestion], name: str | None = None) ->
     Raises:
         InputError: if there are none, two have the same id, or they are of another kind.
     """
-    from unslant.questions.records import made_questions
+    from unslant.questions.records import MADE
 
     whole = source if isinstance(source, QuestionSet) else None
-    questions = made_questions(source if whole is None else whole.questions, kind)
-    if whole is None:
-        if questions is None:
-            return None
-        whole = QuestionSet.of(questions, name or IN_MEMORY)
+    items = [source] if isinstance(source, kind) else source if whole is None else whole.questions
+    if whole is None and not (isinstance(items, list | tuple) and any(isinstance(item, MADE) for item in items)):
+        return None
+    title = name or IN_MEMORY if whole is None else whole.name
     seen: dict[str, int] = {}
-    for number, question in enumerate(whole, 1):
+    for number, question in enumerate(items, 1):
+        if not isinstance(question, kind):
+            where = f"{type(items).__name__}, item {number}"
+            raise InputError(f"{where}: is {type(question).__name__}, where {kind.__name__} is expected")
         if question.id in seen:
             reason = f"{question.id!r} was used before (item {seen[question.id]}); give each question its own"
-            raise InputError.at(f"{whole.name}, item {number}", reason, field="id")
+            raise InputError.at(f"{title}, item {number}", reason, field="id")
         seen[question.id] = number
     if not seen:
-        raise InputError.at(whole.name, "holds no questions")
-    return whole
+        raise InputError.at(title, "holds no questions")
+    return QuestionSet.of(items, title) if whole is None else whole
 
 
 def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | None = None) -> Source:

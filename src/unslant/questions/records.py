@@ -288,24 +288,6 @@ def settled(source: Any) -> Any:
     return source if hasattr(source, "cast_column") or hasattr(source, "__arrow_c_stream__") else list(source)
 
 
-def made_questions(source: object, kind: type[Any]) -> list[Any] | None:
-    """Ready-made questions, one or a list; None for anything else.
-
-    Raises:
-        InputError: if they are mixed with other objects, or of another kind.
-    """
-    if isinstance(source, kind):
-        return [source]
-    if not isinstance(source, list | tuple) or not any(isinstance(item, MADE) for item in source):
-        return None
-    for number, item in enumerate(source, 1):
-        if not isinstance(item, kind):
-            raise InputError(
-                f"{type(source).__name__}, item {number}: is {type(item).__name__}, where {kind.__name__} is expected"
-            )
-    return list(source)
-
-
 def object_records(source: Any) -> list[Record]:
     """The records of a list or other iterable of mappings, a mapping (as a JSON object), a data frame, an Arrow table
     (anything with Arrow's stream interface) or a data set of the library ``datasets``.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 VERSION = 6
 """Version of the tables. Every checksum includes it: a row of another version is never read as one of this version."""
@@ -100,7 +101,7 @@ RESULTS = ("scores", "replies")
 _SEEDS = {table: zlib.crc32(f"unslant {VERSION} {table}".encode()) for table in TABLES}
 
 
-def checksum(table: str, *values: object) -> int:
+def checksum(table: str, *values: Any) -> int:
     """CRC-32 of a row: its table, the version of the tables, and its columns in order."""
     # SQLite checks no content: without a sum of our own, a flipped bit in a score would be read as another score.
     if table in RESULTS:  # in one call: there are millions of them
