@@ -69,6 +69,16 @@ def test_a_right_option_of_a_circular_evaluation_that_is_not_there_is_named(
         load_logs([tmp_path / "set.json"])
 
 
+def test_an_entry_without_all_likelihoods_contradicts_nothing(tmp_path: Path) -> None:
+    """The place of nan was taken for that of the highest, which the prediction then contradicted."""
+    likelihoods = {"label: A": {"testing input": "one", "Loglikelihood": -1.0},
+                   "label: B": {"testing input": "two", "Loglikelihood": float("nan")}}  # fmt: skip
+    entry = {"origin_prompt": "Which?", **likelihoods, "prediction": "A", "gold": "A"}
+    (tmp_path / "set.json").write_text(json.dumps({"0": entry}))
+    (table,) = load_logs([tmp_path / "set.json"])
+    assert [row.status for row in table.rows()] == ["error"]
+
+
 @pytest.mark.parametrize("field", ["choices", "reference"])
 def test_a_text_in_place_of_a_list_is_not_read_letter_by_letter(tmp_path: Path, field: str) -> None:
     page = {"raw": "Which?", "choices": ["a", "b"], "reference": ["a"]} | {field: "ab"}

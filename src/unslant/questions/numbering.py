@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from string import ascii_lowercase
 
 from unslant.questions.question import ROMAN
@@ -26,12 +26,6 @@ _HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\Z", re.IGNORECASE
 _ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\Z", re.IGNORECASE)
 _ASKED = re.compile(r"(?:(?:the )?(?:correct )?answer\b|a:|答案)[^\n]{0,100}", re.IGNORECASE)
 _LINE = r"\n[ \t]*(?:[(（\[]?(?:[a-z]|\d{1,2})\s?[)）\].．、:：]|[-*•])\s*"
-_SCHEMES: tuple[Callable[[int], str], ...] = (
-    str,
-    lambda i: str(i + 1),
-    lambda i: chr(ord("a") + i),
-    lambda i: ROMAN[i] if i < len(ROMAN) else "",
-)
 
 
 def plain_name(text: str) -> str:
@@ -41,14 +35,19 @@ def plain_name(text: str) -> str:
     return str(int(name)) if name.isdecimal() and len(name) < 4 else "ا" if name == "الف" else name
 
 
-_ALPHABETS = [
-    [*map(plain_name, letters)]
-    for letters in (
-        "абвгдежзик αβγδεζηθικ אבגדהוזחטי ابجدهوزح ابتثجح 가나다라마바사아 ㄱㄴㄷㄹㅁㅂㅅㅇ アイウエオカキク "
-        "あいうえおかきく イロハニホヘト 甲乙丙丁戊己庚辛 一二三四五六七八 กขคงจฉชซ कखगघङ अबसद কখগঘঙ"
-    ).split()
+_SCHEMES = [
+    *([*map(str, range(first, 1000))] for first in (0, 1)),
+    [*ascii_lowercase],
+    ROMAN,
+    *(
+        [*map(plain_name, letters)]
+        for letters in (
+            "абвгдежзик αβγδεζηθικ אבגדהוזחטי ابجدهوزح ابتثجح 가나다라마바사아 ㄱㄴㄷㄹㅁㅂㅅㅇ アイウエオカキク "
+            "あいうえおかきく イロハニホヘト 甲乙丙丁戊己庚辛 一二三四五六七八 กขคงจฉชซ कखगघङ अबसद কখগঘঙ"
+        ).split()
+    ),
 ]
-"""First letters, or numerals, by which options are named in other scripts."""
+"""The names of options in order: numbers, letters, numerals, and first letters or numerals of other scripts."""
 
 
 def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
@@ -152,5 +151,4 @@ def is_scheme(names: Sequence[str]) -> bool:
     """Whether the names are those of a numbering: A, B, C, ... or 0, 1, 2, ... or 1, 2, 3, ... or I, II, III, ..., or
     the letters of another script."""
     plain = [plain_name(name) for name in names]
-    usual = ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES)
-    return plain in usual or plain in (letters[: len(names)] for letters in _ALPHABETS)
+    return any(plain == scheme[: len(plain)] for scheme in _SCHEMES)

@@ -15,6 +15,8 @@ from unslant.questions.records import Record, is_missing, parse_list, record_of,
 
 _LISTS = {**dict(zip(CHOICE_FIELDS["options"], CHOICE_FIELDS["options"], strict=True)), "answers": "answer"}
 """Columns that hold a list for each question of a passage, and the names of their items."""
+_HOLD_QUESTIONS = "questions qas paragraphs paragraph passage passages sections chapters articles".split()
+"""Columns with the questions about a passage, or with passages that have some."""
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 
 
@@ -80,10 +82,8 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
 
 
 _ANSWERS = [
-    *map(
-        str.split,
-        ("yes no", "yes no maybe", "true false", "true false unknown", "true false uncertain", "valid invalid"),
-    )
+    words.split()
+    for words in ("yes no", "yes no maybe", "true false", "true false unknown", "true false uncertain", "valid invalid")
 ]
 """Answers that need no list of options, in the order in which they become one."""
 
@@ -140,17 +140,7 @@ def _list_of_questions(data: Mapping[str, Any]) -> str:
     names = {usual_name(column): column for column in data}
     if not names.keys().isdisjoint(CHOICE_FIELDS["question"]):
         return ""
-    for name in (
-        "questions",
-        "qas",
-        "paragraphs",
-        "paragraph",
-        "passage",
-        "passages",
-        "sections",
-        "chapters",
-        "articles",
-    ):
+    for name in _HOLD_QUESTIONS:
         value = data.get(names.get(name, ""))
         parts = value if isinstance(value, list) else [value]
         nested = any(isinstance(part, Mapping) and _list_of_questions(part) for part in parts)

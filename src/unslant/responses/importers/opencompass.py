@@ -130,8 +130,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         right = _gold(row["gold"], labels)
         if "Loglikelihood" in first:
             likelihoods = [as_score(row[name]["Loglikelihood"]) for name in names]
-            best = int(np.argmax(likelihoods))
-            _check_chosen("prediction", row.get("prediction"), labels, best, "the highest log-likelihood")
+            _check_chosen("prediction", row.get("prediction"), labels, likelihoods, "the highest log-likelihood")
             texts = differing([prompt_text(row[name].get("testing input") or row[name]["prompt"]) for name in names])
             common["question"] = common["question"] or texts[0]
             page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
@@ -139,10 +138,9 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         perplexities = np.array([as_score(row[name]["PPL"]) for name in names])
         if np.isnan(perplexities).any() or np.isinf(perplexities).all():
             return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
-        best = int(np.argmin(perplexities))
-        _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
-        options = page_text.options(labels)
-        return "perplexities", Logged(labels=labels, options=options, answers=right, chosen=frozenset({best}), **common)
+        _check_chosen("prediction", row.get("prediction"), labels, -perplexities, "the least perplexity")
+        best, options = frozenset({int(np.argmin(perplexities))}), page_text.options(labels)
+        return "perplexities", Logged(labels=labels, options=options, answers=right, chosen=best, **common)
     if isinstance(row["prediction"], list):
         if not all(isinstance(one, int | float) for one in row["prediction"]):
             raise ValueError("prediction is a list of replies to one prompt; give a file of one run (n=1)")
@@ -153,8 +151,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             scores = np.log([as_score(one) for one in row["prediction"]])
         right = _gold(row["gold"], labels)
         options = page_text.options(labels)
-        best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1
-        _check_chosen("pred_label", row.get("pred_label"), labels, best, "the highest probability")
+        _check_chosen("pred_label", row.get("pred_label"), labels, scores, "the highest probability")
         return "labels", Logged.of_scores(scores.tolist(), labels=labels, options=options, answers=right, **common)
     parts = str(row["gold"]).split("--")
     order = None
@@ -184,10 +181,11 @@ def _gold(gold: Any, labels: Sequence[str]) -> frozenset[int]:
     return frozenset({int(name)})
 
 
-def _check_chosen(key: str, said: Any, labels: tuple[str, ...], best: int, what: str) -> None:
-    """Raises ValueError if the entry names another answer than its scores."""
-    if best >= 0 and str(said) in labels and str(said) != labels[best]:
-        raise ValueError(f"{key} is {said!r}, but {what} is that of {labels[best]!r}")
+def _check_chosen(key: str, said: Any, labels: tuple[str, ...], scores: Any, what: str) -> None:
+    """Raises ValueError if the entry names another answer than its scores, where it has them all."""
+    best = labels[int(np.argmax(scores))]
+    if str(said) in labels and str(said) != best and not np.isnan(scores).any():
+        raise ValueError(f"{key} is {said!r}, but {what} is that of {best!r}")
 
 
 def instead(head: Head) -> str:
