@@ -348,10 +348,8 @@ def columns_of(records: Sequence[Record], origin: str) -> list[str]:
 
     if columns := column_names([record for record in records if not record.problem]):
         return columns
-    for record in records:
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
-    raise InputError.at(origin, "holds no questions")
+    bad = next((record for record in records if record.problem), None)
+    raise InputError.at(bad.place, bad.problem) if bad else InputError.at(origin, "holds no questions")
 
 
 def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:

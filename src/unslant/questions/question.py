@@ -207,10 +207,6 @@ class LoadReport:
 
     def lines(self) -> list[str]:
         """The report in words, one fact per line; facts that count zero are left out."""
-        skipped = (
-            f"{count:,} skipped: {reason} (first: {self.first_skipped[reason]})"
-            for reason, count in sorted(self.skipped.items())
-        )
         counts = (
             (self.pinned, "with options that keep their place because they refer to others"),
             (self.numbering_stripped, "whose option texts carried numbering, now removed"),
@@ -221,7 +217,10 @@ class LoadReport:
         )
         return [
             f"{self.n_loaded:,} questions from {self.origin}",
-            *skipped,
+            *(
+                f"{count:,} skipped: {reason} (first: {self.first_skipped[reason]})"
+                for reason, count in sorted(self.skipped.items())
+            ),
             *(f"{count:,} {words}" for count, words in counts if count),
             *self.notes,
             *self.doubts,
@@ -269,10 +268,8 @@ class QuestionSet(Generic[AnyQuestion]):
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over the questions in order: two sets with the same digest ask the same."""
-        sha = hashlib.sha256()
-        for question in self.questions:
-            sha.update(canonical_line(question).encode() + b"\n")
-        return sha.hexdigest()
+        lines = (f"{canonical_line(question)}\n" for question in self.questions)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 SHARED_START = 200
