@@ -82,3 +82,13 @@ def test_one_sheet_given_twice_is_not_two_people(tmp_path):
     (tmp_path / "ann.csv").write_text("item,right\na,yes\nb,no\n")
     with pytest.raises(InputError, match="is given twice; give one sheet"):
         read_sheets([tmp_path / "ann.csv", tmp_path / "." / "x" / ".." / "ann.csv"])
+
+
+def test_a_sheet_without_its_other_columns_does_not_take_them_from_the_others(tmp_path):
+    (tmp_path / "ann.csv").write_text("item,question_id,interventions,right\na,q,DH+AR,yes\nb,q,none,no\n")
+    (tmp_path / "bob.csv").write_text("item,right\na,yes\nb,yes\n")
+    for names in (("ann", "bob"), ("bob", "ann")):
+        shares = read_sheets([tmp_path / f"{name}.csv" for name in names])
+        assert {name: share.value for name, share in shares.by_intervention.items()} == {"DH+AR": 1.0, "none": 0.5}
+        assert "contexts" in shares.confirmed.note, "both items are of one question"
+    assert not read_sheets(tmp_path / "bob.csv").by_intervention, "which ones were applied is not known"

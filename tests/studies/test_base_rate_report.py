@@ -80,3 +80,16 @@ def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
         "value": 0.5, "low": 0, "high": 0, "n": 60, "confidence": 0.95, "note": "",
         "method": "Agresti-Coull over questions, within subjects",
     }  # fmt: skip
+    again = unslant("study", "base-rate", "--log", recorded, recorded, *fields)
+    assert again.code != 0, "every question would count twice"
+    assert "question 'q0' is in another of these files too" in " ".join(again.err.split())
+
+
+def test_shards_are_joined_before_they_are_read(tmp_path: Path) -> None:
+    shards = [tmp_path / f"{i}.parquet" for i in (1, 2)]
+    for i, shard in enumerate(shards, start=1):
+        arguments = ["study", "base-rate", "prefers-a", "embedded", "--limit", 4, "--no-nvr", "--shard", f"{i}/2"]
+        assert unslant(*arguments, "--no-store", "--quiet", "--responses", shard).code == 0
+    result = unslant("study", "base-rate", "--log", *shards)
+    assert result.code != 0, "the texts and the cost would be those of the first"
+    assert "shards 1 and 2 of 2" in " ".join(result.err.split())

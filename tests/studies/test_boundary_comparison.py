@@ -18,6 +18,7 @@ from unslant.responses import Responses, Run
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, across_models
 from unslant.studies.instruction_boundary.metrics import robustness_difference
 from unslant.studies.instruction_boundary.result import result_of
+from unslant.studies.instruction_boundary.study import instruction_boundary
 
 
 def asked(name, right, settings=("vanilla", "vagueness", "missing-choices")):
@@ -73,6 +74,11 @@ def test_what_cannot_be_compared_is_refused():
     other = replace(FOUR[1].responses, run=replace(FOUR[1].run, settings={**FOUR[1].run.settings, "seed": 1}))
     with pytest.raises(InputError, match="their seed differ"):
         BoundaryComparison.of([FOUR[0], result_of(other)])
+    settings = {"settings": "missing-choices", "limit": 4, "left_out": "several"}
+    left_out = instruction_boundary("words", **settings)
+    usual = instruction_boundary("words", **settings | {"left_out": ""}).renamed("other")
+    with pytest.raises(InputError, match="their left_out differ"):
+        BoundaryComparison.of([left_out, usual])
 
 
 def test_names_stand_in_every_part_of_a_narrow_table():

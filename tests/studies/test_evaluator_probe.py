@@ -143,6 +143,9 @@ def test_data_bias_from_a_recorded_table(tmp_path):
     assert bias.boat_data_bias is None
     assert found.models["n"].data_bias["pearson"].n == 0
     assert "Data bias" in found.summary(details=True)
+    (tmp_path / "accuracy.csv").write_text("\n".join([*accuracy, "m,s4,0.9"]))
+    with pytest.raises(InputError, match="line 7.*a second accuracy of 'm'"):
+        probe(log=tmp_path / "scores.csv", accuracy=tmp_path / "accuracy.csv")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +186,11 @@ def test_unusable_input_is_refused(questions):
         ("Confidence: 10", 10),
         ("8/10", 8),
         ("I'd say 7.", 7),
+        ("Confidence (1-10): 9", 9),
+        ("On a scale from 1 to 10, I would say 8.", 8),
+        ("Between 1 and 10: 10", 10),
+        ("1 to 10", None),
+        ("1/10", 1),
         ("11", None),
         ("0.5", None),
         ("", None),

@@ -21,6 +21,7 @@ from unslant.metrics.catalogue import metric_at
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count, listed
+from unslant.responses import Responses
 
 EQUAL = 1e-12
 """Scores nearer than this count as tied: the rest is rounding."""
@@ -272,7 +273,7 @@ def agreements(id: str, title: str, values: Mapping[tuple[str, ...], Numbers | N
     return Figure(id, title, names, list(next(iter(defined.values()), ())), rows)
 
 
-def check_whole(results: Sequence[RecordedResult]) -> None:
+def check_whole(results: Sequence[RecordedResult] | Sequence[Responses]) -> None:
     """Raise InputError for shards of one run: they share no question, and are one result once merged."""
     by_run: dict[tuple[str, str], set[int]] = {}
     for run in (result.run for result in results):

@@ -15,6 +15,7 @@ from unslant.arrays import json_fields, jsonable
 from unslant.asking import Asked
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
+from unslant.experiment.comparison import check_whole
 from unslant.experiment.job import Asking, Given
 from unslant.experiment.outputs import check_file
 from unslant.experiment.result import RecordedResult, StudyResult
@@ -37,6 +38,7 @@ from unslant.responses.importers.label_scores import load_recorded
 from unslant.studies.base_rate.charts import figure_1
 from unslant.studies.base_rate.findings import ELICITATIONS, GIVEN, Findings, Hypothesis, findings, hypotheses
 
+_ROW = ("question_id", "kind", "item", "elicitation", "repeat")
 PRESENTATIONS = ("nvr-A", "nvr-B", "nvr-C", "nvr-D", GIVEN)
 SOURCE = "MMLU"
 
@@ -238,6 +240,13 @@ class BaseRate(Study[BaseRateSettings]):
         models = sorted({table.run.model for table in tables})
         if len(models) > 1:
             raise InputError(f"the files have responses of several models: {', '.join(models)}; give those of one")
+        check_whole(tables)
+        earlier: set[tuple[object, ...]] = set()
+        for path, responses in zip(given.log, tables, strict=True):
+            rows = set(zip(*(responses.table[name].to_pylist() for name in _ROW), strict=True))
+            if again := min(rows & earlier, default=None):
+                raise InputError.at(path, f"question {again[0]!r} is in another of these files too; give each row once")
+            earlier |= rows
         responses = replace(tables[0], table=pa.concat_tables([table.table for table in tables]))
         return BaseRateResult.of(responses, texts.questions if texts else None, settings.seed)
 

@@ -81,7 +81,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
 
     study = "instruction-boundary-comparison"
     ranked_by = "robustness"
-    asked = ("settings", "labels", "seed", "temperatures")
+    asked = ("settings", "labels", "seed", "temperatures", "left_out")
     written = ("across", "agreement")
 
     @cached_property

@@ -186,6 +186,7 @@ class InstructionBoundary(Study[Any]):
                 "seed": settings.seed,
                 "temperatures": list(temperatures),
                 "max_tokens": generate.max_tokens,
+                **({"left_out": left_out} if left_out else {}),
                 **({"judge": judge.model.name} if judge else {}),
                 **({"polisher": polisher.name} if polisher else {}),
             },

@@ -217,8 +217,10 @@ def read_sheets(paths: str | Path | Sequence[str | Path]) -> AnnotationAgreement
             if row.item in answers:
                 raise InputError.at(place, f"{row.item!r} is given twice", field="item")
             answers[row.item] = row.right
-            interventions[row.item] = row.interventions or "none"
-            questions[row.item] = row.question_id
+            # A sheet may come back without the columns that were not to be filled in.
+            for column, cell in ((interventions, row.interventions), (questions, row.question_id)):
+                if cell:
+                    column[row.item] = cell
     return agreement_of(verdicts, interventions, questions)
 
 

@@ -149,8 +149,11 @@ def load_accuracy(path: str | Path) -> dict[str, dict[str, float]]:
         InputError: naming the line and field.
     """
     accuracies: dict[str, dict[str, float]] = {}
-    for _, row in table_rows(path, _Accuracy):
-        accuracies.setdefault(row.model, {})[row.subject] = row.accuracy
+    for place, row in table_rows(path, _Accuracy):
+        by_subject = accuracies.setdefault(row.model, {})
+        if row.subject in by_subject:
+            raise InputError.at(place, f"a second accuracy of {row.model!r} for the same subject", field="accuracy")
+        by_subject[row.subject] = row.accuracy
     return accuracies
 
 

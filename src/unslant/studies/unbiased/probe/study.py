@@ -208,7 +208,8 @@ CONFIDENCE = (
 )
 CONFIDENCE_CUE = "Confidence:"
 REPHRASED_TOKENS = 200
-_NUMBER = re.compile(r"(?<![\d.])(10|[1-9])(?![\d]|\.\d)")
+_NUMBER = re.compile(r"(?<![\d.])(?:1\s{0,3}(?:-|–|to|and)\s{0,3}10\b|(10|[1-9])(?![\d]|\.\d))")
+"""The whole scale, or a number on it."""
 
 
 @dataclass(frozen=True)
@@ -311,9 +312,8 @@ def tidy(text: str | None) -> str:
 
 
 def read_confidence(text: str | None) -> float:
-    """The first whole number from 1 to 10 in a reply ("8", "8/10", "Confidence: 10"); nan if there is none."""
-    match = _NUMBER.search(text or "")
-    return float(match[1]) if match else math.nan
+    """The first whole number from 1 to 10 in a reply ("8/10", "Confidence (1-10): 9"); nan if there is none."""
+    return next((float(match[1]) for match in _NUMBER.finditer(text or "") if match[1]), math.nan)
 
 
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
