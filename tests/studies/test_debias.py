@@ -143,6 +143,8 @@ def test_few_questions_and_methods_that_change_nothing_claim_nothing(questions: 
     assert several.headline.startswith("None of 2 methods is shown to raise the accuracy of fair on known")
     assert len(several.page().lines) <= 3
     assert len(several.page().tiles) <= 3
+    unknown = debias([fair], [QuestionSet.of([replace(q, answers=frozenset()) for q in KNOWN], "open")], methods="vote")
+    assert "Accuracy" not in unknown.summary(), "neither undebiased nor changed"
 
 
 def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_every_number_has_an_n_or_says_why_not(name: str, pages: list[Any], tmp_
             assert value.defined or value.note, key
             assert value.defined <= (value.n > 0), key
     result.to_html(tmp_path / "o.html")
-    assert json.dumps(result.to_dict())
+    assert json.dumps(result.to_dict(), allow_nan=False)
     if name in ("all ties", "lists with ties"):
         assert result.places["ties"].value == 1
         assert result.rights["right_both"].value == 1

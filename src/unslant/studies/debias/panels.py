@@ -82,11 +82,11 @@ def _headline(result: DebiasResult, subject: str) -> str:
 
 def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, ...]:
     """How each method changes accuracy and PBM, the cost of methods, and those without a result."""
-    base = [entry for entry in entries if entry.method == "none"]
-    start = ""
+    base = [entry for entry in entries if entry.method == "none" and entry.measures["accuracy"].defined]
+    start = []
     if len(base) == 1:
-        start = f"{number(base[0].measures['accuracy'], 2)} undebiased"
-        start += f", {base[0].chance:.2f} by guessing" if math.isfinite(base[0].chance) else ""
+        guessing = f", {base[0].chance:.2f} by guessing" * math.isfinite(base[0].chance)
+        start = [f"{number(base[0].measures['accuracy'], 2)} undebiased{guessing}"]
     constructed = [
         method
         for method in result.average
@@ -104,7 +104,7 @@ def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, .
     missing = list(dict.fromkeys(one.method for one in result.missing))
     parts += [f"no result from {listed(missing, 4)}"] * bool(missing)
     return (
-        _sentence("accuracy", [*[start] * bool(start), *_ruled(_verdicts(result, "accuracy"))]),
+        _sentence("accuracy", [*start, *_ruled(_verdicts(result, "accuracy"))]),
         _sentence("how far answers move with the order (PBM)", [*removed, *_ruled(pbm)]),
         _sentence("", parts),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Jsonable, json_number
 from unslant.experiment.comparison import check_whole
 from unslant.experiment.result import RecordedResult, StudyResult, write_tables
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
@@ -35,7 +35,6 @@ class JudgeHabit(Jsonable):
     Attributes:
         name: place, length, or ties (by order).
         verdict: above or below zero; equal, to within a bound; or unclear.
-        shown: the same, in one word.
     """
 
     name: str
@@ -43,7 +42,7 @@ class JudgeHabit(Jsonable):
 
     def to_dict(self) -> dict[str, Any]:
         """What is shown; the estimate itself is among the places and the odds, under its own name."""
-        return {"name": self.name, "shown": self.verdict.kind, "p": self.verdict.p}
+        return {"name": self.name, "shown": self.verdict.kind, "p": json_number(self.verdict.p)}
 
 
 @metric("place_odds", "first place, in log-odds", "what standing first adds", unit="nats", signed=True)

@@ -290,14 +290,14 @@ def _headline(result: ProbeResult) -> str:
 
 def _rates(result: ProbeResult) -> str:
     """Over-confidence of each model at both ends."""
-    parts = []
+    parts, several = [], False
     for name, bias in result.models.items():
-        weak, strong = (bias.rates[strength(bias.rates)]["ocr"] for strength in (min, max))
-        if weak.defined and strong.defined:
-            parts.append(f"{name} {number(weak, METRICS['ocr'])} and {number(strong, METRICS['ocr'])}")
-    if not parts:
-        return ""
-    return f"Answers that only the rewriting model accepts, before and after rewriting: {', '.join(parts)}."
+        ends = [bias.rates[strength]["ocr"] for strength in sorted({min(bias.rates), max(bias.rates)})]
+        if all(end.defined for end in ends):
+            parts.append(f"{name} {' and '.join(number(end, METRICS['ocr']) for end in ends)}")
+            several = len(ends) > 1
+    when = ", before and after rewriting" * several
+    return f"Answers that only the rewriting model accepts{when}: {', '.join(parts)}." if parts else ""
 
 
 def _model_bias(result: ProbeResult) -> Panel:
