@@ -145,7 +145,7 @@ def test_data_bias_from_a_recorded_table(tmp_path):
     assert "Data bias" in found.summary(details=True)
     assert "only the rewriting model accepts: m 0.000." in " ".join(found.summary().split()), "one strength"
     (tmp_path / "accuracy.csv").write_text("\n".join([*accuracy, "m,s4,0.9"]))
-    with pytest.raises(InputError, match="line 7.*a second accuracy of 'm'"):
+    with pytest.raises(InputError, match=r"line 7.*a second accuracy of 'm'"):
         probe(log=tmp_path / "scores.csv", accuracy=tmp_path / "accuracy.csv")
 
 

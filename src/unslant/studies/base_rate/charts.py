@@ -166,14 +166,9 @@ def _correlation(findings: Findings, rates: Floats, style: Style) -> Any:
     chart = alt.Chart(alt.Data(values=dots), width=style.width, height=style.scaled(220))
     points = chart.mark_circle(**_dot(style)).encode(x=x, y=y, tooltip=["label:N", "subject:N", "accuracy:Q"])
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
-    names = alt.Chart(alt.Data(values=_names(rates, findings.gold.labels, high - low)))
-    return (
-        points
-        + line
-        + names.mark_text(dx=style.scaled(9), fontWeight="bold", color=style.ink).encode(
-            x=x, y=alt.Y("at:Q", scale=alt.Scale(domain=[0, 1])), text="label:N"
-        )
-    )
+    marks = alt.Chart(alt.Data(values=_names(rates, findings.gold.labels, high - low)))
+    names = marks.mark_text(dx=style.scaled(9), fontWeight="bold", color=style.ink)
+    return points + line + names.encode(x=x, y=alt.Y("at:Q", scale=alt.Scale(domain=[0, 1])), text="label:N")
 
 
 def _names(rates: Floats, labels: Sequence[str], span: float) -> list[dict[str, Any]]:

@@ -72,9 +72,6 @@ class Findings:
         """Base rates of the most common number of options."""
         return self.base_rates.get(self.n_options)
 
-    def cell(self, presentation: str) -> Cell | None:
-        return next((one for one in self.cells if one.presentation == presentation), None)
-
     def to_dict(self) -> dict[str, object]:
         return json_fields(self, omit=("elicitation", "gold", "correlation", "by_subject", "given")) | {
             "accuracy_by_gold_label": jsonable(self.gold),

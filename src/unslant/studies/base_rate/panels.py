@@ -213,7 +213,6 @@ def _published_panel(result: BaseRateResult) -> Panel:
         {
             **vars(cell),
             "questions": name(cell.presentation),
-            "difference": cell.difference,
             "verdict": "yes" if abs(cell.difference) <= TOLERANCE else "differs",
         }
         for cell in result.published

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import json_fields, jsonable
+from unslant.arrays import Jsonable, jsonable
 from unslant.asking import Asked
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
@@ -53,20 +53,14 @@ TABLE_3: dict[str, dict[str, tuple[float, ...]]] = {
 
 
 @dataclass(frozen=True)
-class PublishedCell:
-    """A published accuracy and ours (unweighted mean over subjects, ties to the first label)."""
+class PublishedCell(Jsonable):
+    """A published accuracy, ours (unweighted mean over subjects, ties to the first label), and ours minus theirs."""
 
     presentation: str
     elicitation: str
     published: float
     ours: Estimate
-
-    @property
-    def difference(self) -> float:
-        return self.ours.value - self.published
-
-    def to_dict(self) -> dict[str, object]:
-        return json_fields(self, also=("difference",))
+    difference: float
 
 
 @metric("published", "paper", "as published", unit="share", source="P5 table 3")
@@ -79,10 +73,10 @@ def published(model: str, source: str, by_elicitation: Mapping[str, Findings]) -
     if table is None or source != SOURCE:
         return ()
     return tuple(
-        PublishedCell(presentation, elicitation, value, ours.by_subject["first"])
+        PublishedCell(presentation, elicitation, value, ours, ours.value - value)
         for elicitation, measured in by_elicitation.items()
         for presentation, value in zip(PRESENTATIONS, table[elicitation], strict=True)
-        if (ours := measured.cell(presentation)) is not None
+        for ours in (cell.by_subject["first"] for cell in measured.cells if cell.presentation == presentation)
     )
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from unslant.arrays import grouped
 from unslant.debiasing.base import left_out_notes
 from unslant.experiment.page_parts import settings_rows
-from unslant.metrics import METRICS, Estimate, Verdict, verdicts
+from unslant.metrics import METRICS, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, significant, with_interval
-from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
+from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES, MeasureChange
 from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
@@ -163,10 +163,9 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
         for entry in entries
     ]
     differences = [
-        {"method": entry.method, **{key: entry.change[key].difference for key in MEANS},
-         **{key: entry.change[key].p for key in _TESTED}}
+        {"method": entry.method, **_part(entry.change, "difference"), **{key: entry.change[key].p for key in _TESTED}}
         for entry in compared
-    ]  # fmt: skip
+    ]
     method, measures = ["method"], [*_MEASURES, *[answered] * some]
     changes = [
         *(Column(_NAMES[key], _DIFFERENCE, "debiased minus undebiased, same questions", key) for key in MEANS),
@@ -174,7 +173,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
     ]
     spent = [Column.of(f"spent.{key}") for key in ("tokens", "forwards", "seconds")]
     spent += [Column.of(f"debiasing_{key}") for key in ("tokens", "forwards", "seconds")]
-    relative = [{"method": entry.method, **_relative(entry)} for entry in compared]
+    relative = [{"method": entry.method, **_part(entry.change, "relative")} for entry in compared]
     return Panel(
         id,
         f"Debiasing {subject}",
@@ -199,16 +198,28 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
     )  # fmt: skip
 
 
-def _relative(entry: MethodEntry) -> dict[str, Estimate]:
-    return {key: entry.change[key].relative for key in MEASURES}
+def _part(changes: Mapping[str, MeasureChange] | Mapping[str, MeanChange], name: str) -> dict[str, Any]:
+    """One part of the change of every measure, such as its ``difference``."""
+    return {key: getattr(changes[key], name) for key in MEASURES}
 
 
-def _means(changes: Mapping[str, MeanChange]) -> dict[str, Estimate]:
-    return {key: changes[key].difference for key in MEASURES}
-
-
-def _relatives(changes: Mapping[str, MeanChange]) -> list[dict[str, Any]]:
-    return [{**vars(changes[key]), "measure": _NAMES[key]} for key in MEASURES]
+def _mean_figures(
+    id: str,
+    titles: tuple[str, str],
+    names: Sequence[str | Column],
+    groups: Sequence[tuple[Mapping[str, Any], Mapping[str, MeanChange]]],
+    explanations: tuple[str, str],
+) -> tuple[Figure, Figure]:
+    """Mean differences, with a row for each group of entries (its names and changes), and mean relative changes."""
+    differences = [{**cells, **_part(changes, "difference")} for cells, changes in groups]
+    relative = [
+        {**cells, **vars(changes[key]), "measure": _NAMES[key]} for cells, changes in groups for key in MEASURES
+    ]
+    more: list[str | Column] = [*names, "measure"]
+    return (
+        Figure(id, titles[0], names, _DIFFERENCES, differences, explanation=explanations[0]),
+        Figure(f"{id}-relative", titles[1], more, _RELATIVES, relative, explanation=explanations[1], folded=True),
+    )
 
 
 def _name(entry: MethodEntry) -> str:
@@ -249,57 +260,36 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
         series="series",
         at="pbm",
     )
-    average = [{"method": method, **_means(row)} for method, row in result.average.items()]
-    relative = [{"method": method, **row} for method, changes in result.average.items() for row in _relatives(changes)]
+    average = _mean_figures(
+        "debias-average",
+        ("Mean difference to the undebiased model, over models and sets", "Mean relative change over models and sets"),
+        ["method"],
+        [({"method": method}, changes) for method, changes in result.average.items()],
+        ("Each model and set counts the same; intervals are over the questions, paired, each for one method. The first "
+         "screen has wider ones, which hold for all methods at once.",
+         "As in table 3 of the selection-bias paper; N counts models and sets."),
+    )  # fmt: skip
     names: list[str | Column] = ["model", "method", Column("fitted on", key="fitted_on")]
-    transfers = [{**vars(entry), **_relative(entry)} for entry in result.entries if entry.transferred]
+    transfer = _mean_figures(
+        "debias-transfer",
+        ("Transfer: mean difference on the other sets", "Transfer: mean relative change on the other sets"),
+        names,
+        [(vars(one), one.change) for one in result.transfer],
+        ("", "As in table 4 of the selection-bias paper; N counts the other sets."),
+    )
+    by_set = [{**vars(entry), **_part(entry.change, "relative")} for entry in result.entries if entry.transferred]
+    measured_on, title = (
+        Column("measured on", key="questions"),
+        "Transfer, set by set: change from the undebiased model",
+    )
     return Panel(
         "debias-all",
         "All methods",
         "Mean change by each method, and its transfer to other questions.",
         figures=(
             Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
-            Figure(
-                "debias-average",
-                "Mean difference to the undebiased model, over models and sets",
-                ["method"],
-                _DIFFERENCES,
-                average,
-                explanation="Each model and set counts the same; intervals are over the questions, paired, each for "
-                "one method. The first screen has wider ones, which hold for all methods at once.",
-            ),
-            Figure(
-                "debias-average-relative",
-                "Mean relative change over models and sets",
-                ["method", "measure"],
-                _RELATIVES,
-                relative,
-                explanation="As in table 3 of the selection-bias paper; N counts models and sets.",
-                folded=True,
-            ),
-            Figure(
-                "debias-transfer",
-                "Transfer: mean difference on the other sets",
-                names,
-                _DIFFERENCES,
-                [{**vars(one), **_means(one.change)} for one in result.transfer],
-            ),
-            Figure(
-                "debias-transfer-relative",
-                "Transfer: mean relative change on the other sets",
-                [*names, "measure"],
-                _RELATIVES,
-                [{**vars(one), **change} for one in result.transfer for change in _relatives(one.change)],
-                explanation="As in table 4 of the selection-bias paper; N counts the other sets.",
-                folded=True,
-            ),
-            Figure(
-                "debias-transfers",
-                "Transfer, set by set: change from the undebiased model",
-                [*names, Column("measured on", key="questions")],
-                _CHANGES,
-                transfers,
-                folded=True,
-            ),
+            *average,
+            *transfer,
+            Figure("debias-transfers", title, [*names, measured_on], _CHANGES, by_set, folded=True),
         ),
     )

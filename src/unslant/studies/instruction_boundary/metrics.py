@@ -201,13 +201,15 @@ class SettingReplies:
         """(Q,) share of right replies among those that came."""
         return self.share(self.right)
 
-    def paired(self, other: SettingReplies) -> tuple[Ints, Floats, Floats]:
-        """(P,) each, of the questions that both hold replies to: the first row here, and accuracy here and there."""
-        (rows, _), (rows_there, _) = self._questions, other._questions
-        there = dict(zip(other.ids[rows_there].tolist(), other.accuracy.tolist(), strict=True))
-        theirs = np.array([there.get(name, math.nan) for name in self.ids[rows].tolist()])
-        both = ~np.isnan(self.accuracy + theirs)
-        return rows[both], self.accuracy[both], theirs[both]
+    @property
+    def dense(self) -> Bools:
+        """(Q,) whether the right answer has a usual form."""
+        return np.isin(self.question_truth, tuple(DENSE))
+
+    def shared(self, other: SettingReplies) -> tuple[SettingReplies, SettingReplies]:
+        """The replies of both to the questions that both have a reply to."""
+        ids = np.intersect1d(self.ids[self.came], other.ids[other.came])
+        return self.rows(np.isin(self.ids, ids)), other.rows(np.isin(other.ids, ids))
 
 
 def boundary_metrics(responses: Responses, *, seed: int = 0) -> BoundaryMetrics:
@@ -314,7 +316,7 @@ def _harmonic_of(totals: Floats) -> Floats:
 @metric("robustness", "RS", "harmonic mean of SR and GR", unit="share", source="P3 eq. 6-7")
 def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
     """RS = 2 SR GR / (SR + GR), averaged over the kinds asked; its interval is from resampling all questions."""
-    kinds = [(group.accuracy, np.isin(group.question_truth, tuple(DENSE))) for group in groups]
+    kinds = [(group.accuracy, group.dense) for group in groups]
     n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
     if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
@@ -351,44 +353,36 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
 
     Of few questions, the interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
     """
-    features, contexts, one_sided = [], list[str](), False
-    asked: list[list[SettingReplies]] = [[], []]
     tables = [SettingReplies.read(responses) for responses in (one, other)]
-    for kind in FORMS:
-        here, there = (replies.under(BASELINE, kind) for replies in tables)
-        rows, *rights = here.paired(there)
-        if len(rows):
-            for groups, replies in zip(asked, (here, there), strict=True):
-                groups.append(replies.rows(np.isin(replies.ids, here.ids[rows])))
-            contexts += here.contexts[rows].tolist()
-            dense = np.isin(here.truth[rows], tuple(DENSE))
-            features.append(np.column_stack([_features(right, dense) for right in rights]))
-            one_sided |= bool(dense.all() or not dense.any())
+    by_kind = ([replies.under(BASELINE, kind) for replies in tables] for kind in FORMS)
+    pairs = [pair for here, there in by_kind if len((pair := here.shared(there))[0].ids)]
+    features = [np.column_stack([_features(of.accuracy, pair[0].dense) for of in pair]) for pair in pairs]
     n = sum(map(len, features))
-    if not n or one_sided:
+    if not n or any(here.dense.all() or not here.dense.any() for here, _ in pairs):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
 
     def gap(totals: Floats) -> Floats:
         here, there = _harmonic_of(totals.reshape(len(totals), len(features), 2, 4)).mean(axis=1).T
         return np.asarray(here - there)
 
-    pairs = [(np.repeat(_EVERY[0], 2), np.repeat(_EVERY[1], 2)), (np.tile(_EVERY[0][:2], 4), np.repeat(_EVERY[1], 2))]
-    unseen = block_diag(*[np.column_stack([_features(*one) for one in pairs])] * len(features))
-    bootstrap = Bootstrap(n, contexts=contexts)
+    both = [(np.repeat(_EVERY[0], 2), np.repeat(_EVERY[1], 2)), (np.tile(_EVERY[0][:2], 4), np.repeat(_EVERY[1], 2))]
+    unseen = block_diag(*[np.column_stack([_features(*every) for every in both])] * len(features))
+    bootstrap = Bootstrap(n, contexts=[*chain(*(here.question_contexts for here, _ in pairs))])
     estimate = bootstrap.statistic(block_diag(*features), gap, n, low=-1.0, high=1.0, unseen=unseen)
     if not math.isnan(estimate.low):
         return estimate
-    both = unpaired_difference(*(_robustness(groups, 0) for groups in asked)).within(-1.0, 1.0)
-    return estimate if math.isnan(both.low) else replace(both, n=n, method="intervals of both")
+    alone = unpaired_difference(*(_robustness(groups, 0) for groups in zip(*pairs, strict=True))).within(-1.0, 1.0)
+    return estimate if math.isnan(alone.low) else replace(alone, n=n, method="intervals of both")
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
 @metric("changes.p_value", "p", "McNemar test that as many are right as under vanilla", unit="p")
 def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, seed: int) -> SettingChange | None:
-    rows, new, old = group.paired(base)
-    if not len(rows):
+    group, base = group.shared(base)
+    if not len(group.ids):
         return None
-    bootstrap = Bootstrap(len(rows), contexts=group.contexts[rows].tolist(), seed=seed)
+    new, old = group.accuracy, base.accuracy
+    bootstrap = Bootstrap(len(new), contexts=group.question_contexts, seed=seed)
     gained, lost, p_value = 0, 0, math.nan
     if np.isin([new, old], (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())
