@@ -301,6 +301,8 @@ def test_logs_of_one_order_plan_the_score(name: str) -> None:
         (("--half-width", "0"), "--half-width 0: give a number between 0 and 1"),
         (("--half-width", "0.00001"), "ask for less precision"),
         (("--available", "1"), "available 1: give 2 or more"),
+        (("--half-width", "0.1", "--options", "101"), "options 101: give 2 to 100"),
+        (("--half-width", "0.1", "--tokens", "inf"), "tokens inf: give a finite number"),
         (("--correlation", "1", "--difference", "0.1"), "correlation 1: give 0 or more"),
         (("nosuch.json", "--difference", "0.1"), "nosuch.json"),
         (("plan.json", "--difference", "0.1"), "holds a result of the study plan"),

@@ -1,10 +1,12 @@
 """Plan a run: ``unslant plan``."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from unslant.experiment import Options
 from unslant.flags import out_of_range
+from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,10 @@ class PlanSettings(Options):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise out_of_range(name, value, "a number between 0 and 1")
+        if self.options > MAX_OPTIONS:
+            raise out_of_range("options", self.options, f"{MIN_OPTIONS} to {MAX_OPTIONS}")
+        if self.tokens == math.inf:
+            raise out_of_range("tokens", self.tokens, "a finite number")
         if not 0 <= self.correlation < 1:
             raise out_of_range("correlation", self.correlation, "0 or more, and less than 1")
 
