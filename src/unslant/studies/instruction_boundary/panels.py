@@ -241,16 +241,12 @@ def _disturbing(metrics: BoundaryMetrics) -> Panel:
 
 
 def _temperatures(study: BoundaryStudy) -> Panel:
-    by_key = {
-        (row.setting, row.kind, temperature): row
-        for temperature, metrics in study.by_temperature.items()
-        for row in metrics.settings
-    }
     rows = [
-        {**_row(by_key[key]), "temperature": f"{temperature:g}", "series": f"temperature {temperature:g}"}
+        {**_row(row), "temperature": f"{temperature:g}", "series": f"temperature {temperature:g}"}
         for base in study.metrics.settings
-        for temperature in study.by_temperature
-        if (key := (base.setting, base.kind, temperature)) in by_key  # asking may have stopped before it
+        for temperature, metrics in study.by_temperature.items()
+        for row in metrics.settings  # asking may have stopped before it
+        if (row.setting, row.kind) == (base.setting, base.kind)
     ]
     plot = Plot(
         partial(charts.intervals, axis="share of replies"),
