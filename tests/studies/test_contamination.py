@@ -113,6 +113,9 @@ def test_different_settings_cannot_be_compared(questions):
     other = unbiased(RuleModel(knows(questions)), questions, runs=2, shots=0)
     with pytest.raises(InputError, match="settings differ"):
         compare(one, other)
+    in_words, scored = (unbiased("fair", questions, runs=1, shots=0, limit=4, generate=way) for way in (True, False))
+    with pytest.raises(InputError, match="settings differ"):
+        compare(scored, in_words)
     fewer = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, limit=10)
     with pytest.raises(InputError, match="questions differ"):
         compare(one, fewer)

@@ -180,6 +180,11 @@ def test_a_model_or_a_log_is_needed(tmp_path: Path) -> None:
     assert "leave out fair" in both.err
 
 
+def test_questions_in_memory_are_not_written_out_in_a_message() -> None:
+    with pytest.raises(unslant.InputError, match=r"^vote is not fitted: leave out train, which has no effect here$"):
+        unslant.debias("fair", "embedded", method="vote", train=make_questions([4] * 20))
+
+
 def test_a_table_that_unslant_wrote(llama: Path, tmp_path: Path) -> None:
     load_logs([llama])[0].to_parquet(tmp_path / "own.parquet")
     assert [*debias_log(tmp_path / "own.parquet").records()] == [*debias_log(llama).records()]

@@ -78,7 +78,8 @@ def debias(
     if method.held_out and method.needs_fit and not settings.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
     if settings.train is not None and not method.needs_fit:
-        raise without_effect(f"{method.name} is not fitted", [f"--train {settings.train}"])
+        named = f" {settings.train}" * isinstance(settings.train, str | Path)  # not whole questions in memory
+        raise without_effect(f"{method.name} is not fitted", [f"--train{named}"])
     sample = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
     if fit_on and method.held_out:

@@ -70,9 +70,10 @@ class UnbiasedSettings(ComposeSettings):
         return super().load(source, maths or self.maths)
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
-        """The settings for JSON, with the probability of every intervention."""
+        """The settings for JSON, with the probability of every intervention, and that replies are read, if so."""
         probabilities = check_probabilities(self.probabilities)
-        return super().recorded("maths", "generate", *left_out) | {"probabilities": probabilities}
+        hidden = ["maths", *["generate"] * (not self.generate), *left_out]
+        return super().recorded(*hidden) | {"probabilities": probabilities}
 
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
