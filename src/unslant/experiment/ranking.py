@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,28 +21,20 @@ Ranks = tuple[int, int]
 """Lowest and highest rank of a confidence set."""
 
 
-class Compared(Protocol):
-    """A comparison of two models: which one is higher, and whether the difference is shown."""
-
-    @property
-    def higher(self) -> str: ...
-    @property
-    def lower(self) -> str: ...
-    @property
-    def differ(self) -> bool: ...
-
-
-def rank_sets(models: Sequence[str], pairs: Sequence[Compared]) -> dict[str, Ranks]:
-    """The lowest and highest rank of each model that its pairs allow.
+def rank_sets(models: Sequence[str], shown: Iterable[tuple[str, str]]) -> dict[str, Ranks]:
+    """The lowest and highest rank of each model that comparisons of pairs allow.
 
     The rank of a model is 1 plus the number of better models; equally good models share the best rank. It is at least 1
     plus the number shown to be better, and at most the number of models minus those shown to be worse. All sets hold
     the true ranks at once if no pair is called different the wrong way (Mogstad, Romano, Shaikh and Wilhelm 2024).
+
+    Args:
+        shown: the better and the worse model of each pair whose difference is shown.
     """
     better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
-    for pair in pairs:
-        better[pair.lower] += pair.differ
-        worse[pair.higher] += pair.differ
+    for higher, lower in shown:
+        better[lower] += 1
+        worse[higher] += 1
     return {name: (1 + better[name], len(models) - worse[name]) for name in models}
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -232,22 +231,11 @@ class Match(Measured):
     numbers: Numbers
 
 
-class _Shown(NamedTuple):
-    """Two systems, and whether their difference is shown."""
-
-    higher: str
-    lower: str
-    differ: bool
-
-    @classmethod
-    def of(cls, one: str, other: str, difference: Estimate) -> _Shown:
-        two = (other, one) if difference.value < 0 else (one, other)
-        return cls(*two, difference.excludes(0.0))
-
-    def changed(self, now: _Shown) -> str:
-        if self.differ and now.differ:
-            return "turned round" if self.higher != now.higher else ""
-        return "now shown" if now.differ else "no longer shown" if self.differ else ""
+def _change(before: tuple[str, str] | None, after: tuple[str, str] | None) -> str:
+    """What correction changes of the system shown to be higher than another; None: the difference is not shown."""
+    if before and after:
+        return "turned round" if before != after else ""
+    return "now shown" if after else "no longer shown" if before else ""
 
 
 @metric("systems.published", "win rate as published", "in the order of the file; a tie is half a win", unit="share",
@@ -273,23 +261,24 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     before, after = fitted(v, systems, habits=False, pages=listed), fitted(v, systems)
     if before is None or after is None:
         return (), ()
-    corrected, matches, changes = win_rates(after), [], []
+    corrected, matches, shown = win_rates(after), [], []
     fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
     for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
         two = [fit.estimate(fit.weights(systems[a]) - fit.weights(systems[b]), q) for fit, q in fits]
-        was, now = (_Shown.of(systems[a], systems[b], one) for one in two)
+        orders = [(systems[b], systems[a]) if one.value < 0 else (systems[a], systems[b]) for one in two]
+        was, now = (order if one.excludes(0.0) else None for order, one in zip(orders, two, strict=True))
         if two[1].value < 0:
             two = [one.taken_from(0.0) for one in two]
         numbers = Numbers({"matches.before": two[0], "matches.after": two[1]})
-        matches.append(Match(now.higher, now.lower, was.changed(now), numbers))
-        changes.append((was, now))
+        matches.append(Match(*orders[1], _change(was, now), numbers))
+        shown.append((was, now))
     rates = [
         Numbers({"systems.published": _rate(v, name, listed), "systems.averaged": _rate(v, name, every),
                  "systems.corrected": corrected[name]})
         for name in systems
     ]  # fmt: skip
     ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
-    sets = [rank_sets(systems, [one[k] for one in changes]) for k in range(2)]
+    sets = [rank_sets(systems, filter(None, [one[k] for one in shown])) for k in range(2)]
     rows = [
         Ranked(name, ranks[0][s] or 0, ranks[1][s] or 0, sets[0][name], sets[1][name], rates[s])
         for s, name in enumerate(systems)
