@@ -97,7 +97,9 @@ def test_names_stand_in_every_part_of_a_narrow_table():
     [
         ("r.csv", "model,rank\na,1\nb,2\n", {"a": -1, "b": -2}),
         ("r.json", '{"a": 71.2, "b": 60}', {"a": 71.2, "b": 60}),
+        ("R.JSON", '\ufeff{"a": 71.2, "b": 60}', {"a": 71.2, "b": 60}),
         ("r.json", '[{"model": "a", "score": 3}]', {"a": 3}),
+        ("r.json", '{"model": "a", "score": 3}', {"a": 3}),
     ],
 )
 def test_rankings_are_read(tmp_path, name, text, scores):
@@ -112,12 +114,18 @@ def test_rankings_are_read(tmp_path, name, text, scores):
         ("model,score\na,\n", "line 2.*score"),
         ("model,rank\na,0\n", "line 2.*must be a number from 1"),
         ("model,place\na,1\n", "allowed are model, rank, score"),
+        ('{"a": 1, "a": 2}', "gives the key 'a' twice"),
+        ('{"a": 1, "b": "high"}', "model 'b', field \"score\": .*must be a number"),
+        ('{"a": 1, "b": null}', "model 'b'.*a score or a rank"),
+        ("{}", "ranks no model"),
+        ('{"a": 1,}', "line 1"),
     ],
 )
 def test_bad_rankings_are_refused(tmp_path, text, words):
-    (tmp_path / "r.csv").write_text(text)
+    name = "r.json" if text.startswith("{") else "r.csv"
+    (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=words):
-        load_ranking(tmp_path / "r.csv")
+        load_ranking(tmp_path / name)
 
 
 @pytest.mark.thorough

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from unslant.errors import InputError
-from unslant.files import TableRow
+from unslant.errors import InputError, shown
+from unslant.files import TableRow, checked, parse_json, read_text
 from unslant.questions.formats import table_rows
 from unslant.reach import Reach
 
@@ -53,10 +51,8 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     Raises:
         InputError: naming line and field.
     """
-    if (by_name := _object(Path(path))) is not None:
-        return by_name
     scores: dict[str, float] = {}
-    for place, row in table_rows(path, _Ranked):
+    for place, row in _rows(Path(path)):
         if row.model in scores:
             raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
         if (row.score is None) == (row.rank is None):
@@ -79,14 +75,20 @@ class RankingOptions:
         return load_ranking(self.ranking) if self.ranking else None
 
 
-def _object(path: Path) -> dict[str, float] | None:
-    """The scores, if the file is one JSON object of numbers."""
-    if path.suffix != ".json" or not os.path.isfile(path):
-        return None
-    try:
-        scores = json.loads(path.read_text("utf-8"))
-    except ValueError:  # the reader of tables names the line
-        return None
-    if isinstance(scores, dict) and all(type(one) in (int, float) and math.isfinite(one) for one in scores.values()):
-        return {str(name): float(score) for name, score in scores.items()}
-    return None
+def _rows(path: Path) -> Iterable[tuple[str, _Ranked]]:
+    """Place and row of each model, in a table or in one JSON object of names and scores."""
+    by_name: Any = None
+    if path.suffix.lower() == ".json":
+        with suppress(ValueError):  # the reader of tables names the line
+            by_name = parse_json(read_text(path))
+    # an object with the key "model" is a table of one row, one that holds others has its rows in them
+    if (
+        not isinstance(by_name, dict)
+        or "model" in by_name
+        or any(isinstance(one, list | dict) for one in by_name.values())
+    ):
+        return table_rows(path, _Ranked)
+    if not by_name:
+        raise InputError.at(path, "ranks no model")
+    at = {name: f"{shown(path)}, model {name!r}" for name in by_name}
+    return ((at[name], checked(_Ranked, {"model": name, "score": score}, at[name])) for name, score in by_name.items())
