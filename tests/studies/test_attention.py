@@ -18,6 +18,7 @@ from unslant.errors import InputError, ModelError
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, present
 from unslant.prompts import Cloze
+from unslant.questions import Question
 from unslant.reports import Report
 from unslant.reports.export import drawing
 from unslant.reports.style import PAGE
@@ -54,6 +55,11 @@ def test_weights_are_those_of_a_model_loaded_with_eager_attention(found: Attenti
         assert again.weights[i] == pytest.approx(whole[:, : again.weights.shape[2]], nan_ok=True)
     assert np.nansum(found.weights, axis=2) == pytest.approx(1.0, abs=1e-5)
     assert found.weights.shape[:2] == (24, eager.config.num_attention_heads)
+
+
+def test_a_question_that_reads_the_same_in_every_order_is_refused() -> None:
+    with pytest.raises(InputError, match="reads the same in every order"):
+        attention_over_orders("prefers-a", Question("q", "2 + 2?", ("4", "4"), frozenset({0})))
 
 
 def test_attention_to_options_moves_with_their_order_and_to_the_question_hardly(found: AttentionOverOrders) -> None:

@@ -134,7 +134,7 @@ def attention_over_orders(
         settings, options: those of :func:`unslant.audit` that say how a question is shown (orders, labels, template).
 
     Raises:
-        InputError: if the question has one order only.
+        InputError: if the question has one order only, or reads the same in all.
         ModelError: if the model is not one of transformers, or gives no attention weights.
     """
     from unslant.models.hf.model import TransformersModel
@@ -154,7 +154,9 @@ def attention_over_orders(
     weights = np.full((len(pages), len(attention[0][1]), max(map(len, tokens))), np.nan)
     for i, (_, of_order) in enumerate(attention):
         weights[i, :, : of_order.shape[1]] = of_order
-    start = next(i for i, column in enumerate(zip(*tokens, strict=False)) if len(set(column)) > 1)
+    start = next((i for i, column in enumerate(zip(*tokens, strict=False)) if len(set(column)) > 1), None)
+    if start is None:
+        raise InputError(f"question {question.id!r} reads the same in every order: its options are one text")
     orders = tuple(order_name(page.contents) for page in pages)
     return AttentionOverOrders(local.name.rstrip("/").split("/")[-1], question.id, orders, weights, start)
 
