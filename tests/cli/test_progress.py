@@ -177,7 +177,10 @@ def test_a_line_in_place_shows_every_end() -> None:
     assert [line.split(",")[0] for line in lines] == ["scoring: 10 of 10"] * 2
 
 
-@pytest.mark.parametrize("command", [["audit"], ["leaderboard"], ["debias", "--out", "answers.jsonl"], ["report"]])
+@pytest.mark.parametrize(
+    "command",
+    [["audit"], ["leaderboard"], ["debias", "--out", "answers.jsonl"], ["report"], ["plan", "--half-width=0.02"]],
+)
 def test_a_log_is_said_to_be_loaded_while_it_is_read(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,3 +205,22 @@ def test_a_log_is_said_to_be_loaded_while_it_is_read(
     monkeypatch.setattr(importers, "load_logs", read)
     assert unslant(*command, *["--log"] * (command != ["report"]), "replies.jsonl").code == 0
     assert steps == ["loading replies.jsonl", "read", "loaded"]
+
+
+@pytest.mark.parametrize(("command", "steps"), [("questions check embedded", ["embedded"]), ("plan --available 9", [])])
+def test_a_command_that_asks_no_model_says_what_it_reads(
+    command: str, steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    @contextmanager
+    def loading(view: ProgressView, name: str, after: float) -> Iterator[None]:
+        if view.write:  # not quiet
+            read.append(name)
+        yield
+
+    monkeypatch.setattr(ProgressView, "loading", loading)
+    assert unslant(*command.split()).code == 0
+    assert read == steps
+    assert unslant(*command.split(), "--quiet").code == 0
+    assert read == steps

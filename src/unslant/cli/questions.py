@@ -35,10 +35,14 @@ def plan(
       unslant plan pilot.json --difference 0.02 --price 0.15
     """
     from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.running import reading_logs
     from unslant.studies.plan.planning import plan as run
 
     check_outputs(outputs)
-    write_outputs(run(pilot, log=log, settings=settings), outputs)
+    read = [pilot] if pilot else log
+    with reading_logs(read, outputs.quiet or not read):
+        result = run(pilot, log=log, settings=settings)
+    write_outputs(result, outputs)
 
 
 def instruction_boundary(
@@ -105,10 +109,13 @@ def check(
       unslant questions check questions.xlsx --fields question=Frage --answer-base 1 --json check.json
     """
     from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.running import reading_logs
     from unslant.studies.question_check import check_questions
 
     check_outputs(outputs)
-    write_outputs(check_questions(questions, **settings.reading), outputs)
+    with reading_logs([questions], outputs.quiet):
+        result = check_questions(questions, **settings.reading)
+    write_outputs(result, outputs)
 
 
 group = App(name="questions", help_epilogue=HELP_OF.format("questions "))

@@ -224,7 +224,7 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
 
 @contextmanager
 def reading_logs(logs: Sequence[str | Path], quiet: bool) -> Iterator[None]:
-    """Show that logs are read and measured while the block runs, unless ``quiet``: 100,000 replies take minutes."""
+    """Show that logs, or questions, are read while the block runs, unless ``quiet``: 100,000 replies take minutes."""
     name = shown(logs[0]) if len(logs) == 1 else f"{len(logs)} logs"
     with show_progress(quiet) as view, view.loading(name, _SECONDS_BETWEEN_LINES):
         yield
