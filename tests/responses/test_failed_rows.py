@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
-from unslant.responses import Responses
+from unslant.responses import Response, Responses
 from unslant.responses.importers import load_logs
 
 PROMPT = "Which?\nA. one\nB. two\nC. three\nAnswer:"
@@ -133,3 +134,11 @@ def test_perplexities_that_are_all_infinite_are_not_an_answer(tmp_path: Path, sh
     path.write_text(json.dumps({"0": row, "1": failed}))
     (found,) = load_logs([path])
     assert [one.status for one in found.rows()] == ["ok", "error"]
+
+
+def test_a_traceback_in_place_of_replies_is_one_line_of_the_error() -> None:
+    raw = "Traceback:\n\x1b[31m" + "z" * 2000
+    row = Response("q", "order", "generate", ("A", "B"), (0, 1), frozenset({0}), 2, status="error", raw=raw)
+    failure = AuditResult.of(Responses.from_rows([row])).failure
+    assert failure.startswith(r"1 of 1 response of the model failed (Traceback:\n\x1b[31mzzz")
+    assert len(failure) < 400

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
 from unslant.auditing.until_rule import ANYTIME
-from unslant.errors import printable, shortened
-from unslant.experiment.page_parts import cost_lines, logged_lines
+from unslant.experiment.page_parts import cost_lines, in_one_line, logged_lines
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
@@ -83,7 +82,7 @@ def failure_lines(result: AuditResult) -> list[str]:
     lines, counts, table = [], result.metrics.counts, result.responses.table
     if counts.failed_rows:
         reasons = table["raw"].filter(pc.equal(table["status"], "error")).to_pylist()
-        reason = next((f" ({shortened(printable(raw), 300)})" for raw in reasons if raw), "")
+        reason = next((f" ({in_one_line(raw)})" for raw in reasons if raw), "")
         failed = f"failed: no reply, or no usable scores{reason}. Their questions are excluded from the order metrics."
         lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
     if counts.unanswered_rows:

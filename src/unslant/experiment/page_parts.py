@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from unslant.errors import printable, shortened
 from unslant.reports import Later
 from unslant.reports.numbers import count, percent, significant
 from unslant.responses import GENERATE, Responses, Run
@@ -81,11 +82,16 @@ def unanswered(responses: Responses) -> str:
     if 2 * n_failed > len(table):
         first = table.filter(failed).slice(0, 1).to_pylist()[0]
         missing = "no reply" if first["status"] == "error" else "an empty reply"
-        why = (first["raw"] or "").strip() or (missing if first["elicitation"] == GENERATE else "without a score")
+        why = in_one_line(first["raw"] or "") or (missing if first["elicitation"] == GENERATE else "without a score")
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
         return f"none of {count(len(table), 'response')} of {name} contains an answer"
     return ""
+
+
+def in_one_line(reason: str) -> str:
+    """What a log holds in place of a reply, such as a traceback of 2,000 characters, for a sentence."""
+    return shortened(printable(reason.strip()), 300)
 
 
 def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
