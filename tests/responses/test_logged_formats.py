@@ -580,7 +580,7 @@ def test_replies_that_were_cut_or_contradict_themselves(tmp_path: Path) -> None:
     assert [one.conflict for one in found.rows()] == [(), (), (2, 1), ()]
     result = audit_logs(write(tmp_path / "again.jsonl", rows))
     assert result.replies is not None
-    assert (result.replies.right_by_label.value, result.replies.right_by_text.value) == (0.5, 0.75)
+    assert (result.replies["right_by_label"].value, result.replies["right_by_text"].value) == (0.5, 0.75)
 
 
 def test_an_inspect_reply_that_was_cut(shared_data: Path, tmp_path: Path) -> None:

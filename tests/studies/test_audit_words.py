@@ -122,8 +122,8 @@ def test_a_label_with_another_text_is_a_conflict_and_not_a_habit_of_avoiding_the
     conflicts = [row for row in rows if row.status == "conflict"]
     assert len(conflicts) == sum(row.conflict for row in replies.by_order) == 0.75 * len(rows)
     assert all(row.chosen is None and row.choice == -1 and set(row.conflict[1:]) == row.answers for row in conflicts)
-    assert replies.right.value == replies.right_by_label.value == 0.25
-    assert replies.right_by_text.value == 1
+    assert replies["right"].value == replies["right_by_label"].value == 0.25
+    assert replies["right_by_text"].value == 1
     assert [(one.label, one.written) for one in replies.labels] == [("A", 0), ("B", 0), ("C", len(rows)), ("D", 0)]
     said = " ".join(caveats(result))
     assert f"{len(conflicts):,} of {len(rows):,} replies give a label with another option's text" in said
@@ -160,10 +160,10 @@ def test_asking_again_is_reported_apart() -> None:
     before, after = audit(Again(rule), some), audit(Again(rule), some, ask_again=True)
     assert before.replies.again is None
     assert after.metrics.to_dict() == before.metrics.to_dict()
-    assert after.replies.right == before.replies.right
+    assert after.replies["right"] == before.replies["right"]
     asked = sum(row.conflict for row in before.replies.by_order)
     assert (after.replies.again.asked, after.replies.again.answered) == (asked, asked)
-    assert after.replies.again.right.value == before.replies.right_by_label.value
+    assert after.replies.again.right.value == before.replies["right_by_label"].value
     assert len(after.responses) == len(before.responses) + asked
     assert "Asked again about" in " ".join(caveats(after))
 

@@ -77,7 +77,7 @@ def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootst
 
     def correction(method: str, corrected: _Corrected) -> Correction:
         usable = int((corrected.usable & as_reported).sum())
-        if not usable or usable < LEAST_SHARE * total:
+        if usable < LEAST_SHARE * total:
             nothing = Estimate.undefined(f"{usable:,} of {total:,} questions were shown {corrected.needs}")
             return Correction(method, nothing, nothing, float("nan"))
         right = np.where(shared, corrected.right, np.nan)

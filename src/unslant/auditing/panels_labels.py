@@ -252,15 +252,9 @@ def replies_panel(result: AuditResult) -> Panel:
     replies = result.replies
     if replies is None:
         return Panel("replies", "", "")
+    right = ("right", *["right_by_label", "right_by_text"] * bool(replies.example))
     values: dict[str, Cell] = {
-        "replies.right": replies.right,
-        "replies.right_by_label": replies.right_by_label if replies.example else None,
-        "replies.right_by_text": replies.right_by_text if replies.example else None,
-        "unparsed": replies.unparsed,
-        "replies.conflict": replies.conflict,
-        "replies.cut": replies.cut,
-        "refused": replies.refused,
-        "replies.none_or_several": replies.none_or_several,
+        **replies.numbers.cells(*right, "unparsed", "conflict", "cut", "refused", "none_or_several"),
         **replies.noise.cells(),
         **calibration_values(replies.calibration),
         "adaptive.other_vote": replies.adaptive.other_vote if replies.adaptive else None,

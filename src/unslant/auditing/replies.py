@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from unslant.errors import shortened
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.accuracy import Calibration, calibration, vote
 from unslant.metrics.permutation import noise_floor
-from unslant.metrics.registry import metric
+from unslant.metrics.registry import Measured, metric
 from unslant.replies import stated_confidence
 from unslant.reports.numbers import count, number
 from unslant.responses import AGAIN, GENERATE, Response, Responses, Run
@@ -100,15 +101,14 @@ class Again(Jsonable):
 
 
 @dataclass(frozen=True)
-class Replies(Jsonable):
+class Replies(Measured):
     """What the replies of an audit show besides their answers.
 
     Attributes:
-        unparsed, conflict, cut, refused, none_or_several: share of the replies, over all orders, in which no answer was
-            read, that give a label with another option's text, that ended at the token limit, that refuse, and that
-            name none or several options.
-        right, right_by_label, right_by_text: share of the replies that are right, a conflict counting as unanswered, as
-            the option under its label, and as the option whose text it gives.
+        numbers: shares of the replies, over all orders: in which no answer was read (``unparsed``), that give a label
+            with another option's text (``conflict``), that ended at the token limit (``cut``), that refuse
+            (``refused``), that name ``none_or_several`` options, and that are ``right``; also ``right_by_label`` and
+            ``right_by_text``, where a conflict counts as the option under its label, or as the one whose text it gives.
         labels: as written, also with the text of another option.
         example: a short reply that conflicts, and the label of the option whose text it gives; empty without any.
         calibration: None where no reply states its confidence.
@@ -117,20 +117,18 @@ class Replies(Jsonable):
     """
 
     by_order: tuple[OrderReplies, ...]
-    unparsed: Estimate
-    conflict: Estimate
-    cut: Estimate
-    refused: Estimate
-    none_or_several: Estimate
-    right: Estimate
-    right_by_label: Estimate
-    right_by_text: Estimate
+    numbers: Numbers
     labels: tuple[LabelWritten, ...]
     example: tuple[str, ...]
     noise: Numbers
     calibration: Calibration | None
     adaptive: Adaptive | None
     again: Again | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the shares in place of ``numbers``."""
+        values = super().to_dict()
+        return {"by_order": values.pop("by_order"), **self.numbers.to_dict(), **values}
 
 
 @metric("replies.conflict", "conflict", "replies giving a label with another option's text; not right", unit="share")
@@ -166,16 +164,18 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     def right(read: Callable[[Response], int]) -> Estimate:
         return share(lambda row: read(row) in row.answers, of_answerable=True)
 
+    def ended(key: str) -> Estimate:
+        return share(lambda row: _outcome(row) == key.rpartition(".")[2])
+
+    keys = ("unparsed", "replies.conflict", "replies.cut", "refused", "replies.none_or_several")
+    shares = {key: ended(key) for key in keys} | {
+        "replies.right": right(lambda row: row.choice),
+        "replies.right_by_label": right(_by_label),
+        "replies.right_by_text": right(_by_text),
+    }
     return Replies(
         _by_order(once),
-        unparsed=share(lambda row: row.status == "unparsed"),
-        conflict=share(lambda row: row.status == "conflict"),
-        cut=share(lambda row: row.status == "cut"),
-        refused=share(lambda row: row.status == "refused"),
-        none_or_several=share(lambda row: _outcome(row) == "none_or_several"),
-        right=right(lambda row: row.choice),
-        right_by_label=right(_by_label),
-        right_by_text=right(_by_text),
+        Numbers(shares),
         labels=_labels_written(once),
         example=_example(once),
         noise=noise_floor(scores.ids, by_order, by_repeat, bootstrap),
@@ -214,6 +214,7 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
 
 
 def _outcome(row: Response) -> str:
+    """``none_or_several``, or the status."""
     return row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
 
 
@@ -295,8 +296,8 @@ def reply_lines(replies: Replies) -> list[str]:
         example = f', such as "{shortened(reply, 60)}" (the text of {label})' if reply else ""
         lines.append(
             f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
-            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
-            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
+            f"they count as unanswered. {number(replies['right'])} of replies are right, "
+            f"{number(replies['right_by_label'])} if these count by label, {number(replies['right_by_text'])} by "
             "text. Label habits are measured from the labels as written."
         )
     if cut:

@@ -253,10 +253,7 @@ class Study(Generic[S]):
             return Given(**groups | {"options": ()}, models=tuple(models), questions=questions, log=log)
         models = tuple(models) or ((self.model,) if self.model else ())
         groups["options"] = tuple(options_of_each(models, groups["options"]))
-        return Given(**groups, models=models, questions=self._default_questions(questions))
-
-    def _default_questions(self, questions: Any) -> Any:
-        return self.questions if questions is None else questions
+        return Given(**groups, models=models, questions=self.questions if questions is None else questions)
 
     # The command
 
@@ -332,7 +329,8 @@ class Study(Generic[S]):
             names = [*([model] if model else []), *more]
             if len(set(names)) < len(names):
                 raise InputError(f"models {', '.join(names)}: give each once")
-        return names or ([self.model] if self.model else []), self._default_questions(questions)
+        names = names or ([self.model] if self.model else [])
+        return names, self.questions if questions is None else questions
 
 
 class StudyFunction(Protocol[P, R_co]):
