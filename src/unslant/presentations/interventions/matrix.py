@@ -42,24 +42,16 @@ FIRST: Mapping[Kind, tuple[str, ...]] = MappingProxyType({"choice": (), "maths":
 """Of these exactly one is always applied: an open question has no options to intervene on."""
 NEEDS: Mapping[str, str] = MappingProxyType({"AR": "DH"})
 """An intervention and the one it cannot do without."""
-_TABLE = """
-     QJ AJ BT DQ DH AR OS LR
-QJ    -  x  x  x  x  x  .  .
-AJ    x  -  x  .  .  .  .  .
-BT    x  x  -  x  x  x  x  x
-DQ    x  .  x  -  .  .  .  .
-DH    x  .  x  .  -  .  .  .
-AR    x  .  x  .  .  -  .  .
-OS    .  .  x  .  .  .  -  .
-LR    .  .  x  .  .  .  .  -
-"""
+_APART: Mapping[str, tuple[str, ...]] = {
+    "QJ": ("AJ", "BT", "DQ", "DH", "AR"),
+    "AJ": ("BT",),
+    "BT": ("DQ", "DH", "AR", "OS", "LR"),
+}
+"""An intervention and those after it that it cannot be combined with."""
 MATRIX: Mapping[tuple[str, str], bool] = MappingProxyType(
     {
-        (row[0], column): cell == "."
-        for header, *rows in [[line.split() for line in _TABLE.strip().splitlines()]]
-        for row in rows
-        for column, cell in zip(header, row[1:], strict=True)
-        if cell != "-"
+        (row, column): column not in _APART.get(row, ()) and row not in _APART.get(column, ())
+        for row, column in itertools.permutations(NAMES, 2)
     }
 )
 """Whether two different interventions may be applied to one question."""
