@@ -17,7 +17,7 @@ from tests.first_screens import said
 from unslant.auditing import AuditSettings
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, UntilSearch
+from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, WHOLE, UntilSearch
 from unslant.errors import InputError
 from unslant.models.base import Scored
 from unslant.models.stored import StoredModel
@@ -252,6 +252,23 @@ def test_values_are_unbiased_with_any_share_of_squares() -> None:
         errors.append(values.mean() - expected[: len(values)].mean())
     assert np.std(errors) > 0.01  # most questions were not asked in a square
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(len(errors))
+
+
+def test_a_question_that_is_asked_in_all_orders_at_once_counts_as_its_mean_over_them() -> None:
+    """Of questions that PBM needs, none was drawn by chance: weighted as the squares are, they would be too far off."""
+    rng, size, seen, at_once = np.random.default_rng(1), 2000, 0, 0
+    expected, pbm = 1 - 0.1 * (rng.random(size) < 0.1), 0.25 * rng.integers(0, 2, size)
+    search, right = UntilSearch(0.02, np.ones(size, np.int64), rng.random(size), 1.0), np.ones(size)
+    for _ in range(20):
+        n, new = search.questions, np.flatnonzero(search.asked == WHOLE)
+        known = {"accuracy": right[:n], "certainty": right[:n], "expected_accuracy": expected[:n], "pbm": pbm[:n]}
+        intervals = search.look(known, lambda name, values: (0.0, 1.0))
+        new = new[new >= seen]
+        assert search.values["expected_accuracy"][new] == pytest.approx(expected[new], abs=1e-12)
+        seen, at_once = n, at_once + len(new) * (seen > 0)
+        if search.next(intervals, np.zeros(search.whole)):
+            break
+    assert at_once
 
 
 @pytest.mark.parametrize("until", [0, 1, -1, 0.5, float("nan"), "0.1"])
