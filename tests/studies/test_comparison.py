@@ -179,6 +179,44 @@ def test_who_is_best_is_seen_on_the_same_questions() -> None:
     assert audit(log=[*alpha, *beta, *gamma]).headline.startswith("gamma")
 
 
+def lead_of(value: float, half: float) -> PairedDifference:
+    """The best of several runs, compared with another on 200 questions."""
+    difference = Estimate(value, value - half, value + half, 200, "made")
+    return PairedDifference("accuracy", difference, difference, difference, 0, 0, math.nan, 0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "claim"),
+    [
+        ({"b": lead_of(0.1, 0.09)}, "a scores 0.10 (0.01 to 0.19) more than b on the same 200 questions, {how}"),
+        ({"b": lead_of(0.1, 0.11)}, "a and b cannot be distinguished on 200 questions; about"),
+        # alone the interval excludes 0, but the best of three was picked after looking at three pairs
+        ({"b": lead_of(0.1, 0.09), "c": lead_of(0.2, 0.19)}, "a cannot be distinguished from any of the 2 other runs"),
+        (
+            {"b": lead_of(0.1, 0.05), "c": lead_of(0.3, 0.1)},
+            "a scores highest of 3 runs, 0.10 (0.04 to 0.16) more than b",
+        ),
+        (
+            {"b": lead_of(0.1, 0.11), "c": lead_of(0.3, 0.1)},
+            "a cannot be distinguished from b; it scores more than 1 other run, {how}",
+        ),
+        (
+            {"b": lead_of(-0.1, 0.05), "c": lead_of(0.3, 0.1)},
+            "No run scores highest: a is ahead of most, and behind b, {how}",
+        ),
+    ],
+)
+def test_a_headline_claims_what_the_pairs_with_the_best_run_show(
+    pairs: dict[str, PairedDifference], claim: str
+) -> None:
+    runs = [
+        audit(RuleModel(lambda stem, labels, texts: [1.0] * len(texts), name), "embedded", limit=4) for name in "ab"
+    ]
+    made = AuditComparison.of(runs)
+    headline = made._claim(["a", *pairs], [*pairs.values()])
+    assert headline.startswith(claim.format(how=made._how))
+
+
 def test_the_run_that_the_headline_names_has_the_first_line() -> None:
     easy = [row for k in range(4) for row in logged(f"easy-{k}", range(100 + 50 * k, 110 + 50 * k), lambda i: True)]
     beta = logged("beta", range(60), lambda i: i % 5 < 3)
