@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.fakes import RuleModel
-from unslant import InputError, Leaderboard, ModelError, audit, compare, leaderboard, load_questions
+from unslant import InputError, Leaderboard, ModelError, Question, audit, compare, leaderboard, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
@@ -215,6 +217,15 @@ def test_a_headline_claims_what_the_pairs_with_the_best_run_show(
     made = AuditComparison.of(runs)
     headline = made._claim(["a", *pairs], [*pairs.values()])
     assert headline.startswith(claim.format(how=made._how))
+
+
+def test_the_orders_drawn_are_those_of_the_most_common_number_of_options() -> None:
+    sizes = enumerate([4, 4, 4, 3])
+    questions = [Question(f"q{i}", f"Which is {i}?", tuple("wxyz"[:n]), frozenset({0})) for i, n in sizes]
+    runs = [audit(RuleModel(lambda stem, labels, texts: [1.0] * len(texts), name), questions) for name in "ab"]
+    names = re.findall(r'"series": "([A-Z ]+)"', json.dumps(AuditComparison.of(runs).plot("orders").to_dict()))
+    assert len(names) == 2 * 24
+    assert {len(name.split()) for name in names} == {4}
 
 
 def test_the_run_that_the_headline_names_has_the_first_line() -> None:

@@ -23,10 +23,12 @@ import unslant
 from tests.fakes import RuleModel
 from tests.reports.results import RESULTS, audited, compared, page_of
 from unslant.auditing import AuditSettings
+from unslant.experiment.result import RecordedResult
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import opened
 from unslant.questions import QuestionSet
 from unslant.reference import reference_path
+from unslant.responses import Response, Responses
 from unslant.responses.provenance import Provenance
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
@@ -126,6 +128,21 @@ def test_a_question_without_a_right_option_has_a_row_too() -> None:
     assert frame["question"].tolist() == ["q1", "q2"]
     assert frame["asked"].tolist() == [6, 2]  # that without a right option is in no Nvr-X
     assert frame["right"][1] == 0
+
+
+def test_a_scored_label_is_right_if_it_is_one_of_several_and_a_reply_if_it_names_all() -> None:
+    def row(name: str, chosen: set[int], answers: set[int], scores: Any = None) -> Response:
+        labels, contents = ("A", "B", "C"), (0, 1, 2)
+        return Response(name, "order", "cloze", labels, contents, frozenset(answers), 3, scores, frozenset(chosen))
+
+    scores = np.log([0.5, 0.3, 0.2])
+    rows = [row("1", {0}, {0, 1}, scores), row("2", {0}, {1, 2}, scores), row("3", {0}, set(), scores)]
+    rows += [row("4", {0}, {0, 1}), row("5", {0, 1}, {0, 1}), row("6", set(), set())]
+
+    class Result(RecordedResult):
+        responses = Responses.from_rows(rows)
+
+    assert Result().of_questions()["right"] == [1, 0, 0, 0, 1, 1]
 
 
 @pytest.mark.thorough

@@ -79,7 +79,9 @@ class StudyResult:
         left_out, block = [f"Left out: {self.failure}."] if rest else [], self.provenance
         caveats = (*left_out, *page.caveats, *caveats_of([part.run for part in self.parts or [self]]))
         page = replace(page, caveats=caveats, provenance=block.model_dump())
-        return with_settings(page, block) if self.is_documented else page
+        # of a table of responses that does not say how it came to be, the block would name this very machine
+        known = not isinstance(self, RecordedResult) or self.run.logged or self.run.provenance.versions
+        return with_settings(page, block) if known else page
 
     def described(self) -> Page:
         """The page without what :meth:`page` adds: caveats on how the model was asked, provenance, and, where this page
@@ -148,11 +150,6 @@ class StudyResult:
         )
 
     @property
-    def is_documented(self) -> bool:
-        """Whether the origin of the result is known."""
-        return True
-
-    @property
     def provenance(self) -> Provenance:
         """How the result was made."""
         from unslant.experiment.job import combined, provenance
@@ -206,14 +203,20 @@ class StudyResult:
         return pandas.DataFrame(rows, columns=heads)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
-        """Columns with one value per question: id, subject, and how often it was asked, answered and right."""
+        """Columns with one value per question: id, subject, and how often it was asked, answered and right.
+
+        A scored label must be one of the right ones, a reply must choose exactly these.
+        """
         counts: dict[str, dict[str, Any]] = {}
         rows = (row for row in self.responses.rows() if row.kind != CONTROL)  # type: ignore[attr-defined]
         for row in rows:
             tally = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
             tally["asked"] += 1
             tally["answered"] += row.status == "ok"
-            tally["right"] += row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
+            # a scored label names one option, even where several are right
+            chosen, scored = frozenset(row.chosen or ()), row.logprobs is not None
+            right = bool(chosen) and chosen <= row.answers if scored else chosen == row.answers
+            tally["right"] += row.status == "ok" and right
         columns = ("subject", "asked", "answered", "right")
         return {"question": list(counts)} | {name: [tally[name] for tally in counts.values()] for name in columns}
 
@@ -282,10 +285,6 @@ class RecordedResult(StudyResult):
     def cost(self) -> Cost:
         """The cost of its scores."""
         return self.run.cost
-
-    @property
-    def is_documented(self) -> bool:
-        return self.run.logged is not None or bool(self.run.provenance.versions)
 
     def to_dict(self) -> dict[str, Any]:
         """Provenance, cost and every number as plain values for JSON, without single responses."""
