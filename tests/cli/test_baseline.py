@@ -138,8 +138,10 @@ def test_pbm_of_words_and_of_scores_is_not_compared_as_the_scales_differ(unslant
         assert unslant("audit", "--log", write(f"{name}.jsonl", rows), "--json", f"{name}.json", "-q").code == 0
     for now, before in (("words", "scored"), ("scored", "words")):
         for file in (f"{before}.jsonl", f"{before}.json"):
-            ran = unslant("audit", "--log", f"{now}.jsonl", "--baseline", file, "--json", "new.json")
+            ran = unslant("audit", "--log", f"{now}.jsonl", "--baseline", file, "--json", "new.json", "--details")
             assert f"Against {file}: no change shown in 5 numbers" in ran.out
+            left_out = "PBM is not compared" if file.endswith("l") else "Not in both, or on different scales: PBM"
+            assert left_out in ran.out
             assert "pbm" not in changes()
     assert "pbm" not in {one["measure"] for one in compare("words.jsonl", "scored.jsonl").to_dict()["differences"]}
     assert unslant("audit", "--log", "words.jsonl", "--baseline", "words.json", "--json", "new.json", "-q").code == 0

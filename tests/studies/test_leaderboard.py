@@ -235,6 +235,8 @@ def test_one_order_gives_no_rank_and_says_why() -> None:
 def test_what_cannot_be_ranked_is_an_error() -> None:
     with pytest.raises(InputError, match="no models"):
         unslant.leaderboard([], SETS[0])
+    with pytest.raises(InputError, match="no question sets: give one or more"):
+        unslant.leaderboard([half()], [])
     with pytest.raises(InputError, match="two have the same name"):
         unslant.leaderboard([half(), half()], SETS[0])
     with pytest.raises(InputError, match="two question sets have the same name"):

@@ -138,9 +138,11 @@ class LoadOptions(FieldOptions):
         """Samples of one or several sets of different names, from sources for :func:`unslant.load_questions`.
 
         Raises:
-            InputError: if one cannot be read, or two have the same name.
+            InputError: if there is none, one cannot be read, or two have the same name.
         """
         sets = [self.sampled(self.load(source)) for source in sources_in(sources)]
+        if not sets:
+            raise InputError("no question sets: give one or more")
         if len({question_set.name for question_set in sets}) < len(sets):
             raise InputError("two question sets have the same name; give each set once")
         return sets
