@@ -18,7 +18,7 @@ CANARIES = ("best", "wrong")
 _INTERVENED = (
     interventions.MULTIPLE_CHOICE,
     interventions.TWO_QUESTIONS,
-    interventions.true_false(),
+    interventions.TRUE_FALSE,
     interventions.none_hint(),
     interventions.PROPOSED.format(stem="", answer="red").strip(),
 )

@@ -19,7 +19,7 @@ SENTENCES = [
     ),
     wording.TWO_QUESTIONS_SEVERAL_RIGHT,
     wording.none_hint(),
-    wording.true_false(),
+    wording.TRUE_FALSE,
     *(line for name in SETTINGS for kind in ("choice", "judging") for line in instruction(kind, name).splitlines()),
     *(setting.follow_up for setting in SETTINGS.values() if setting.follow_up),
 ]

@@ -12,7 +12,7 @@ from training.planted import GUESSES, planted
 from training.world import TAUGHT_SOURCE, build_world, question_sets
 from unslant.presentations import ALPHABETS, present
 from unslant.presentations.interventions import apply, combinations, pool_of
-from unslant.presentations.interventions.wording import MULTIPLE_CHOICE, TWO_QUESTIONS, true_false
+from unslant.presentations.interventions.wording import MULTIPLE_CHOICE, TRUE_FALSE, TWO_QUESTIONS
 from unslant.prompts import Cloze, Writer
 from unslant.prompts.templates import load_template
 
@@ -90,7 +90,7 @@ def test_intervened_sequences_are_laid_out_like_worked_examples():
             if "Proposed answer:" in item.before:
                 assert set(item.targets) == {" T", " F"}
             assert (" N" in item.targets) == ("If no option is right, answer N." in item.before)
-    assert instructions == {"", *(f"{text}\n\n" for text in (MULTIPLE_CHOICE, TWO_QUESTIONS, true_false()))}
+    assert instructions == {"", *(f"{text}\n\n" for text in (MULTIPLE_CHOICE, TWO_QUESTIONS, TRUE_FALSE))}
 
 
 def _taught(taught):

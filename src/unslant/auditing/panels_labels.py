@@ -163,7 +163,7 @@ def published_panel(result: AuditResult) -> Panel:
         "margin": means["margin"],
         "tie_rate": means["tie_rate"] if result.scores.is_scored else None,
         "label_mass": means["label_mass"],
-        **calibration_values(metrics.calibration),
+        **(metrics.calibration.numbers.cells() if metrics.calibration else {}),
         "minimum_difference": metrics.minimum_difference,
         "minimum_difference_unpaired": metrics.minimum_difference_unpaired,
     }
@@ -256,7 +256,7 @@ def replies_panel(result: AuditResult) -> Panel:
     values: dict[str, Cell] = {
         **replies.numbers.cells(*right, "unparsed", "conflict", "cut", "refused", "none_or_several"),
         **replies.noise.cells(),
-        **calibration_values(replies.calibration),
+        **(replies.calibration.numbers.cells() if replies.calibration else {}),
         "adaptive.other_vote": replies.adaptive.other_vote if replies.adaptive else None,
     }
     orders = [order_name(row.order) or f"{row.n_options} options, all orders" for row in replies.by_order]
@@ -295,10 +295,6 @@ def replies_panel(result: AuditResult) -> Panel:
         short="Replies",
         figures=[numbers, by_order, labels],
     )
-
-
-def calibration_values(calibration: Calibration | None) -> dict[str, Cell]:
-    return {**calibration.numbers.cells()} if calibration else {}
 
 
 def calibration_chart(calibration: Calibration | None) -> tuple[Chart, ...]:

@@ -45,9 +45,6 @@ class Pool:
         self._maths = dict(maths or {})
         self._places = [_place(question.id) for question in self._questions]
 
-    def __len__(self) -> int:
-        return len(self._questions)
-
     def original(self, question: Question) -> Question | MathQuestion:
         """The question as published."""
         return self._maths.get(question.id, question)
@@ -335,7 +332,7 @@ def judging_item(question: Question, answer: str, true: bool) -> Question:
 def judged(item: Question, kind: str) -> Presentation:
     """A true/false item under its instruction and labels."""
     presentation = present(item, labels=wording.JUDGEMENT_LABELS, kind=kind)
-    return replace(presentation, instruction=wording.true_false())
+    return replace(presentation, instruction=wording.TRUE_FALSE)
 
 
 def judged_under_other_labels(presentation: Presentation, question: Question, scene: Scene) -> Presentation:

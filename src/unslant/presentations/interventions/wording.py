@@ -20,10 +20,15 @@ TWO_QUESTIONS_SEVERAL_RIGHT = (
     "Here are two questions and one list of options. Only one of the questions fits the options. "
     "Answer with the labels of all right options."
 )
+JUDGEMENTS = ("True", "False")
+"""The two options of a true/false item, in this order unless they are shuffled."""
+JUDGEMENT_LABELS = ("T", "F")
+"""Their labels, unless they are replaced."""
 TRUE_FALSE = (
-    "Here is a question with a proposed answer. Answer {true} if the proposed answer is right, {false} if it is not."
+    f"Here is a question with a proposed answer. Answer {JUDGEMENT_LABELS[0]} if the proposed answer is right, "
+    f"{JUDGEMENT_LABELS[1]} if it is not."
 )
-"""Binary transformation and question jitter; ``true`` and ``false`` are the labels of the two options."""
+"""Binary transformation and question jitter."""
 TRUE_FALSE_RELABELLED = (
     "Here is a question with a proposed answer. Is the proposed answer right? "
     "Answer with the label of True or of False."
@@ -40,17 +45,8 @@ NONE_HINT = "If no option is right, answer {label}."
 
 PROPOSED = "{stem}\nProposed answer: {answer}"
 """Stem of a true/false item: one option of the question, or a number, is put forward."""
-JUDGEMENTS = ("True", "False")
-"""The two options of a true/false item, in this order unless they are shuffled."""
-JUDGEMENT_LABELS = ("T", "F")
-"""Their labels, unless they are replaced."""
 
 
 def none_hint(label: str = NONE_LABEL) -> str:
     """The sentence that offers ``label`` for "no option is right"."""
     return NONE_HINT.format(label=label)
-
-
-def true_false() -> str:
-    """The instruction of true/false items under their own labels."""
-    return TRUE_FALSE.format(true=JUDGEMENT_LABELS[0], false=JUDGEMENT_LABELS[1])
