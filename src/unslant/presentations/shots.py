@@ -50,8 +50,8 @@ class ShotChooser:
         usable = sorted((q for q in pool if len(q.answers) == 1 and (by_subject or not q.pinned)), key=lambda q: q.id)
         if len(usable) < k:
             raise InputError(
-                f"{k} worked examples requested, but only {len(usable)} of {len(pool)} questions to choose from "
-                "have exactly one right option and no pinned ones: use fewer shots or another file"
+                f"{k} worked examples requested, but only {len(usable)} of {len(pool)} questions to choose from have "
+                f"exactly one right option{' and no pinned ones' * (not by_subject)}: use fewer shots or another file"
             )
         self._groups: dict[str, list[Question]] = defaultdict(list)
         for question in usable:
