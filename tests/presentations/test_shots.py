@@ -130,9 +130,9 @@ def test_by_subject_those_with_pinned_options_come_last_and_as_published():
     shots = ShotChooser(pool, 5, by_subject=True).of(replace(OUTSIDE, subject="law"))
     assert set(ids(shots[:3])) == {"q00", "q01", "q02"}
     assert {shot.contents for shot in shots[3:]} == {(0, 1, 2, 3)}
-    with pytest.raises(InputError, match="only 3 of 5 .* have exactly one right option and no pinned ones"):
+    with pytest.raises(InputError, match=r"only 3 of 5 .* have exactly one right option and no pinned ones"):
         ShotChooser(pool, 5)
-    with pytest.raises(InputError, match="only 5 of 5 .* have exactly one right option: use fewer"):
+    with pytest.raises(InputError, match=r"only 5 of 5 .* have exactly one right option: use fewer"):
         ShotChooser(pool, 6, by_subject=True)
 
 

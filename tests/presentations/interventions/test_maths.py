@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.presentations.interventions import Composed, NotApplicable, apply, compose, pool_of, possible
+from unslant.presentations.interventions import (
+    Composed,
+    NotApplicable,
+    apply,
+    compose,
+    open_question,
+    pool_of,
+    possible,
+)
 from unslant.presentations.interventions.language import number
 from unslant.presentations.interventions.maths import answer_jitter, question_jitter
 from unslant.questions import MathQuestion
@@ -43,6 +52,28 @@ def test_near_misses_are_four_distinct_numbers_with_the_answer_among_them(value,
 def test_the_answer_is_in_every_place_equally_often():
     places = [min(answer_jitter(MathQuestion("m", "How many?", "50"), random.Random(s)).answers) for s in range(4000)]
     assert all(900 < places.count(place) < 1100 for place in range(4))
+
+
+@pytest.mark.parametrize("answer", ["5 %", "7$", "+5", "5.", "  7 ", "$-5", "2.50 %", "1,080", "1,000.50", "€ 3"])
+def test_near_misses_are_written_as_the_answer_is(answer):
+    for seed in range(20):
+        question = answer_jitter(MathQuestion("m", "How many?", answer), random.Random(seed))
+        assert (
+            len({re.sub(r"-?\d[\d,]*(\.\d+)?", lambda one: f"{len(one[1] or '')}", text) for text in question.options})
+            == 1
+        )
+        assert len(set(question.options)) == 4
+
+
+@pytest.mark.parametrize("answer", ["1/2", "-1/2", "12/4", "1e3", "1_000", "1,5", "007", ".5", "٣"])
+def test_an_answer_that_near_misses_cannot_imitate_takes_no_jitter_and_can_be_asked_as_it_is(answer):
+    """The near misses of 1/2 were 0, 1 and 1."""
+    question, pool = MathQuestion("m", "How many?", answer), pool_of([MathQuestion("n", "How many else?", "4")])
+    for code in ("AJ", "QJ"):
+        refused = apply(question, [code], pool)
+        assert isinstance(refused, NotApplicable)
+        assert refused.reason == "the answer is written as no near miss would be"
+    assert isinstance(open_question(question, pool), Composed)
 
 
 def items(question, n=400):

@@ -183,7 +183,7 @@ def open_question(
     Raises:
         InputError: if there are too few worked examples.
     """
-    if problem := maths.obstacle(question):
+    if problem := maths.no_number(question):
         return NotApplicable(question.id, problem)
     item, presentation = _open(question, VANILLA)
     examples = ShotMaker(pool, pool, (), seed, run).of(item, presentation, shots)

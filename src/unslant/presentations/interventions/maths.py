@@ -21,6 +21,8 @@ _SHARES = ("0.1", "0.2", "0.25", "0.5")
 _NUMBER = re.compile(r"(?<![\w.,/:])\d+(?:\.\d+)?(?![\w/:%]|[.,]\d|(?:st|nd|rd|th)\b)")
 _IMPLIED = {Decimal(n) for n in (0, 1, 2, 3, 4, 5, 7, 10, 12, 24, 30, 31, 50, 52, 60, 100, 360, 365, 1000)}
 """Numbers that a solution may use without the question giving them: halves, days of the week, a dozen, percent."""
+_WRITTEN = re.compile(r"([^\d-]*)-?(\d[\d,]*)(?:\.(\d+))?(.*)", re.DOTALL)
+"""What is before a number, its whole part, its decimals, and what is after it."""
 _ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]+)>>")
 _OPERATORS: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -30,9 +32,20 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] =
 }
 
 
-def obstacle(question: MathQuestion) -> str:
-    """Why neither jitter can be applied; empty if they can."""
+def no_number(question: MathQuestion) -> str:
+    """Why the answer cannot be compared with a reply; empty if it can."""
     return "the answer is not a number" if number(question.answer) is None else ""
+
+
+def obstacle(question: MathQuestion) -> str:
+    """Why neither jitter can be applied; empty if they can.
+
+    Among near misses in another form, as 1 and 2 are for 1/2, the answer would be known by its form.
+    """
+    if problem := no_number(question):
+        return problem
+    alike = _like(_value(question), question.answer) == question.answer
+    return "" if alike else "the answer is written as no near miss would be"
 
 
 def obstacles(question: MathQuestion) -> dict[str, str]:
@@ -99,12 +112,12 @@ def _near(value: Decimal) -> tuple[list[Decimal], list[Decimal]]:
 
 def _like(value: Decimal, pattern: str) -> str:
     """The number written the way ``pattern`` is: decimals, thousands separators, currency and percent signs."""
-    bare = pattern.strip()
-    before: str = re.findall(r"^[$€£]?\s*", bare)[0]
-    percent = "%" if bare.endswith("%") else ""
-    value = value * 100 if percent else value
-    decimals = len(re.sub(r"[^\d.]", "", bare).partition(".")[2])
-    return before + (f"{value:,.{decimals}f}" if "," in bare else f"{value:.{decimals}f}") + percent
+    match = _WRITTEN.fullmatch(pattern)
+    if match is None:
+        return ""
+    before, whole, decimals, after = match.groups()
+    value = value * 100 if "%" in after else value
+    return f"{before}{value:{',' * (',' in whole)}.{len(decimals or '')}f}{after}"
 
 
 def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
