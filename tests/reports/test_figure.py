@@ -163,3 +163,13 @@ def test_a_part_that_vega_lite_does_not_know_is_refused() -> None:
 
     with pytest.raises(SchemaValidationError):
         drawing(Chart("c", "C", "", draw), PAPER)
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [("questions", "1 question"), ("label orders", "1 label order"), ("questions a set", "1 question a set")],
+)
+def test_what_is_one_of_a_kind_is_not_in_the_plural(of: str, words: str) -> None:
+    marks = [Mark("a", Estimate.bare(0.5, 1, ""))]
+    chart = Chart("id", "Title", "How to read it.", partial(charts.intervals, marks), of)
+    assert drawing(chart, PAPER).rests_on == f"N = {words}"

@@ -104,8 +104,8 @@ def _basis(spec: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     rows = list(_rows(spec))
     sizes = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
     methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
-    few = f"{sizes[0]:,} to " if len(sizes) > 1 else ""
-    return (f"N = {few}{count(sizes[-1], of.removesuffix('s'), of)}" if sizes else "", tuple(methods))
+    few, one = f"{sizes[0]:,} to " if len(sizes) > 1 else "", re.sub(r"s\b", "", of, count=1)
+    return (f"N = {few}{count(sizes[-1], one, of)}" if sizes else "", tuple(methods))
 
 
 def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
