@@ -23,7 +23,7 @@ from unslant.experiment.study import Study
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
-from unslant.responses import Responses
+from unslant.responses import Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, SpecialTokens
 from unslant.scale import ShardOptions
 from unslant.scale import merge as merging
@@ -326,3 +326,24 @@ def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> 
     with pytest.raises(InputError, match=rf"1 of 64 shards missing: {own};"):
         merge(tmp_path / "wrong.parquet", [*paths[:5], *paths[6:]])
     assert not (tmp_path / "wrong.parquet").exists()
+
+
+def test_what_each_machine_noticed_is_said_of_the_whole_run() -> None:
+    runs = [Run(unsteady=2, asked_again=10), Run(unsteady=1, asked_again=5, apart="no identity"), Run()]
+    whole = Run.merge(runs, runs[0])
+    assert (whole.unsteady, whole.asked_again, whole.apart) == (3, 15, "no identity")
+
+
+def test_an_empty_shard_asked_no_model_and_gives_the_whole_none(tmp_path: Path, score: Score) -> None:
+    paths = [score(f"{i}/5", QUESTIONS[:2]) for i in range(1, 6)]
+    empty = [i for i, path in enumerate(paths, 1) if not len(Responses.from_parquet(path))]
+    assert empty
+    for i in empty:
+        score(f"{i}/5", QUESTIONS[:2], model="other")
+    merge(tmp_path / "merged.parquet", sorted(paths, key=lambda path: paths.index(path) + 1 not in empty))
+    assert Responses.from_parquet(tmp_path / "merged.parquet").run.model == "rule"
+
+
+def test_of_many_missing_shards_the_first_twenty_are_listed(tmp_path: Path, score: Score) -> None:
+    with pytest.raises(InputError, match=r"29 of 30 shards missing: 2, 3, .*, 21, \.\.\.; score each like this"):
+        merge(tmp_path / "merged.parquet", [score("1/30")])
