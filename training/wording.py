@@ -19,7 +19,7 @@ _INTERVENED = (
     interventions.MULTIPLE_CHOICE,
     interventions.TWO_QUESTIONS,
     interventions.TRUE_FALSE,
-    interventions.none_hint(),
+    interventions.NONE_HINT.format(label=interventions.NONE_LABEL),
     interventions.PROPOSED.format(stem="", answer="red").strip(),
 )
 """What questions under interventions say besides themselves; taken from where the study takes it."""

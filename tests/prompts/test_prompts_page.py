@@ -18,7 +18,7 @@ SENTENCES = [
         for name in "MULTIPLE_CHOICE SEVERAL_RIGHT TWO_QUESTIONS TRUE_FALSE_RELABELLED OPEN".split()
     ),
     wording.TWO_QUESTIONS_SEVERAL_RIGHT,
-    wording.none_hint(),
+    wording.NONE_HINT.format(label=wording.NONE_LABEL),
     wording.TRUE_FALSE,
     *(line for name in SETTINGS for kind in ("choice", "judging") for line in instruction(kind, name).splitlines()),
     *(setting.follow_up for setting in SETTINGS.values() if setting.follow_up),

@@ -249,7 +249,7 @@ def offer_none(presentation: Presentation) -> Presentation:
     """DH: the label N (or None, where an option carries N) for "no option is right" is offered in words."""
     is_option = wording.NONE_LABEL.casefold() in (option.label.casefold() for option in presentation.shown)
     label = wording.NONE_LABEL_WHEN_TAKEN if is_option else wording.NONE_LABEL
-    return replace(presentation, none_label=label, hint=wording.none_hint(label))
+    return replace(presentation, none_label=label, hint=wording.NONE_HINT.format(label=label))
 
 
 def answer_removal(presentation: Presentation, question: Question, scene: Scene) -> Presentation:

@@ -45,8 +45,3 @@ NONE_HINT = "If no option is right, answer {label}."
 
 PROPOSED = "{stem}\nProposed answer: {answer}"
 """Stem of a true/false item: one option of the question, or a number, is put forward."""
-
-
-def none_hint(label: str = NONE_LABEL) -> str:
-    """The sentence that offers ``label`` for "no option is right"."""
-    return NONE_HINT.format(label=label)
