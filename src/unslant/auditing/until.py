@@ -7,7 +7,7 @@ ones in all orders; see :mod:`unslant.auditing.until_rule`. All other numbers ar
 
 from __future__ import annotations
 
-import os
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -124,8 +124,7 @@ def _draws(questions: Sequence[Question], seed: int) -> list[list[Question]]:
 def _cost(pages: Iterable[Asked], elicitation: Elicitation) -> int:
     """Characters of the prompts, counting shared beginnings once."""
     texts = sorted(prompt.as_text() for _, shown in pages for prompt in elicitation.prompts(shown))
-    shared = (os.path.commonprefix(two) for two in pairwise(texts))  # noqa: RUF071 - of texts, letter by letter
-    return sum(map(len, texts)) - sum(map(len, shared))
+    return sum(map(len, texts)) - sum(_shared(a, b) for a, b in pairwise(texts))
 
 
 class _Rows:
@@ -188,3 +187,9 @@ def _step(search: UntilSearch, intervals: Mapping[str, tuple[float, float]]) -> 
         half_width=float(max(half)) if half else None,
         numbers=numbers,
     )
+
+
+def _shared(one: str, other: str) -> int:
+    """Length of the common beginning of two texts."""
+    lengths = range(min(len(one), len(other)) + 1)
+    return bisect_left(lengths, True, key=lambda n: one[:n] != other[:n]) - 1

@@ -79,9 +79,7 @@ class StudyResult:
         left_out, block = [f"Left out: {self.failure}."] if rest else [], self.provenance
         caveats = (*left_out, *page.caveats, *caveats_of([part.run for part in self.parts or [self]]))
         page = replace(page, caveats=caveats, provenance=block.model_dump())
-        # of a table of responses that does not say how it came to be, the block would name this very machine
-        known = not isinstance(self, RecordedResult) or self.run.logged or self.run.provenance.versions
-        return with_settings(page, block) if known else page
+        return with_settings(page, block) if self.is_documented else page
 
     def described(self) -> Page:
         """The page without what :meth:`page` adds: caveats on how the model was asked, provenance, and, where this page
@@ -148,6 +146,11 @@ class StudyResult:
             offline=any(run.offline for run in runs),
             incomplete="; ".join(dict.fromkeys(f"{run.name}: {run.incomplete}" for run in runs if run.incomplete)),
         )
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether the origin of the result is known; if not, its provenance would name this very machine."""
+        return True
 
     @property
     def provenance(self) -> Provenance:
@@ -285,6 +288,10 @@ class RecordedResult(StudyResult):
     def cost(self) -> Cost:
         """The cost of its scores."""
         return self.run.cost
+
+    @property
+    def is_documented(self) -> bool:
+        return self.run.logged is not None or bool(self.run.provenance.versions)
 
     def to_dict(self) -> dict[str, Any]:
         """Provenance, cost and every number as plain values for JSON, without single responses."""
