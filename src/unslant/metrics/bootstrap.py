@@ -36,7 +36,7 @@ Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Room = Literal["bounds", "bounds, unsure", "unsure"]
 """When an interval has room for questions of a rare kind that the sample missed: where nearly all values are near a
 bound; where they are and fewer than five questions are unsure (for numbers that follow from the answers: five show what
-the model does when unsure); or where fewer than five are unsure, wherever the values are (for shares of answers under
+the model does when unsure; of a difference, where none is unsure); or where fewer than five are unsure, wherever the values are (for shares of answers under
 a label: a known question gives each label 1/n)."""
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
@@ -179,8 +179,7 @@ class Bootstrap:
             )
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
-        if difference := floor == -ceiling and room == "bounds, unsure":
-            off, width = np.minimum(off, np.abs(ratios)), ceiling
+        difference = floor == -ceiling and room == "bounds, unsure"
         if spread is None or self._rare_may_be_missing(room, counted, off, width, difference):
             low, high = with_unseen((low, value, high), (floor, ceiling), size, confidence, alike=spread is None)
         if swings:
@@ -230,14 +229,15 @@ class Bootstrap:
     def _rare_may_be_missing(
         self, room: Room, counted: Bools, off: Floats, width: float, difference: bool = False
     ) -> bool:
-        """By the distances ``off`` of the values counted from the nearer bound (of differences also from 0, which
-        they are wherever both are certain), and by how many are unsure."""
-        # One question on which two differ makes a skewed sample, and with it Student's quantile, wide enough: counted
-        # like shares, differences of models that answer alike would have intervals several times as wide as needed.
-        near = (off > _AT_BOUND * width).sum() < (1 if difference else max(LEAST_UNITS, len(off) * _RARE))
-        few = 1 if difference else LEAST_UNITS
-        sure = room != "bounds" and self.sampling.units(counted & self.unsure) < few
-        return bool({"bounds": near, "bounds, unsure": near and sure, "unsure": sure}[room])
+        """By the distances ``off`` of the values counted from the nearer bound, and by how many are unsure."""
+        # Differences are 0 wherever both are certain, and near it where either slips in one run of five: only questions
+        # that are unsure show how large the others' are. One such question makes a skewed sample, and with it Student's
+        # quantile, wide enough: with five, models that answer alike would have intervals several times as wide.
+        unsure = self.sampling.units(counted & self.unsure)
+        if difference or room == "unsure":
+            return unsure < (1 if difference else LEAST_UNITS)
+        near = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
+        return bool(near and (room == "bounds" or unsure < LEAST_UNITS))
 
     def _spread(
         self, residuals: Floats, weights: Floats, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
@@ -256,7 +256,7 @@ class Bootstrap:
             if variance > least:
                 plain = yes_or_no and sampling.simple(counted)
                 degrees = math.inf if plain else min(most, sampling.degrees(residuals, counted, bounded=bounded))
-                spreads.append(_Spread(variance, _quantile(confidence, degrees)))
+                spreads.append(_Spread(variance, student_quantile(confidence, degrees)))
         return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)
 
     @cached_property
@@ -387,7 +387,7 @@ class _Spread(NamedTuple):
     quantile: float
 
 
-def _quantile(confidence: float, degrees: float) -> float:
+def student_quantile(confidence: float, degrees: float) -> float:
     """Two-sided quantile of Student's t."""
     if math.isinf(degrees):
         return normal_quantile(confidence)

@@ -21,9 +21,9 @@ import numpy as np
 
 from unslant.arrays import Floats, Ints, Jsonable
 from unslant.metrics.accuracy import expected_accuracy
-from unslant.metrics.bootstrap import SAME, UNBOUNDED, Bootstrap
+from unslant.metrics.bootstrap import SAME, UNBOUNDED, Bootstrap, student_quantile
 from unslant.metrics.decision_study import ORDER, PAGE, PLACE, QUESTION, REPEAT, between_questions
-from unslant.metrics.estimate import Estimate, normal_quantile
+from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
 from unslant.metrics.pages import Pages, Repeat, codes, pages_of
 from unslant.metrics.registry import Numbers, metric
 from unslant.metrics.sampling import by_unit
@@ -146,13 +146,12 @@ def _shares(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: part / total if total > 0 else math.nan for name, part in parts.items()}
 
 
-def _estimate(value: float, influence: Floats, bootstrap: Bootstrap, error: float | None = None) -> Estimate:
-    """A variance, cut at 0, from the (Q,) influence of each question, and a standard error that no question causes."""
+def _estimate(value: float, influence: Floats, bootstrap: Bootstrap, half: float | None = None) -> Estimate:
+    """A variance, cut at 0, from the (Q,) influence of each question, and a half-width that no question causes."""
     mean, size = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED), bootstrap.sampling.units()
-    if error is None:
+    if half is None:
         # of answers that are half right the influences vanish; the second term of the variance's variance is left
-        error = abs(value) * math.sqrt(2 / size / max(1.0, size - 1))
-    half = normal_quantile(mean.confidence) * error
+        half = normal_quantile(mean.confidence) * abs(value) * math.sqrt(2 / size / max(1.0, size - 1))
     if mean.low == mean.low:
         half = math.hypot(mean.high - value, half)
     if value + half <= 0 or not half or (mean.low != mean.low and mean.note != SAME):
@@ -209,6 +208,8 @@ class _Fixed:
         """The variance component of a facet."""
         n = len(self.influence)
         value, noise, influence = 0.0, 0.0, np.zeros(n)
+        least = most = 0.0
+        missed = 1 - (1 - CONFIDENCE) ** (1 / bootstrap.sampling.units())
         for columns, weight in self.levels[name]:
             effects, each = self.effects[columns] - self.effects[columns].mean(), weight / (len(columns) - 1)
             changes = self.influence[:, columns]
@@ -219,7 +220,15 @@ class _Fixed:
             value += each * float((effects**2).sum() - np.trace(covariance))
             noise += 2 * each**2 * float((covariance**2).sum())
             influence += 2 * each * changes @ effects
-        return _estimate(value, influence, bootstrap, math.sqrt(noise))
+            # Right under half of the levels and wrong under the others: the most that a question can show.
+            norm, largest = math.sqrt(float((effects**2).sum())), math.sqrt(len(columns)) / 2
+            least += each * (norm - missed * norm) ** 2
+            most += each * (norm + missed * max(0.0, largest - norm)) ** 2
+        # Of a strong model, one to four questions show all that a sample has of an effect, and of its error. So the
+        # quantile is Student's for so few, and as many as a sample misses may show the most, or none (`with_unseen`).
+        degrees = bootstrap.sampling.degrees(influence, bounded=False) if noise else math.inf
+        one = _estimate(value, influence, bootstrap, student_quantile(CONFIDENCE, degrees) * math.sqrt(noise))
+        return one if math.isnan(one.high) else replace(one, low=min(one.low, least), high=max(one.high, most))
 
 
 def _means(rows: Floats, cells: Ints) -> Floats:
