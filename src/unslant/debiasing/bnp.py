@@ -66,8 +66,7 @@ class BiasNodePruning(Method):
         question_rng("", self.seed, "bnp").shuffle(usable)
         differences: list[Tensor] = []
         for question in usable:
-            difference = self._difference(asker, question)
-            if difference is not None:
+            if (difference := self._difference(asker, question)) is not None:
                 differences.append(difference)
             if len(differences) == self.questions:
                 break

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints
+from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker
 from unslant.debiasing.base import Method, OrderDebiaser, Outcome
 from unslant.debiasing.pride import ask_labels, check_share, drawn_questions, sizes_without
@@ -60,15 +60,8 @@ class GrayBox(Method):
 gray_box_calibrated = partial(GrayBox, calibrated=True)
 
 
-def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floats | None = None) -> Floats:
-    """(..., n) mean over the orders of (..., K, n) probabilities by content.
-
-    Args:
-        positions: (..., K, n) index of the label each content was shown under; with ``frequency``.
-        frequency: (n,) how often each label is answered; divided out before averaging.
-    """
-    if frequency is not None and positions is not None:
-        probs = probs / frequency[positions]
+def mean_of_orders(probs: Floats) -> Floats:
+    """(..., n) mean over the orders of (..., K, n) probabilities by content, each order's summing to 1 first."""
     mean: Floats = (probs / probs.sum(axis=-1, keepdims=True)).mean(axis=-2)
     return mean
 
@@ -82,7 +75,9 @@ class _TwoOrders(OrderDebiaser):
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
         frequency = self.frequencies.get(len(question.options))
-        return Outcome.by_place(mean_of_orders(probs, np.argsort(orders, axis=1), frequency), len(orders))
+        if frequency is not None:
+            probs = probs / frequency[np.argsort(orders, axis=1)]
+        return Outcome.by_place(mean_of_orders(probs), len(orders))
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         missing = sizes_without(self.frequencies, questions) if self.frequencies else []

@@ -36,8 +36,8 @@ Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Room = Literal["bounds", "bounds, unsure", "unsure"]
 """When an interval has room for questions of a rare kind that the sample missed: where nearly all values are near a
 bound; where they are and fewer than five questions are unsure (for numbers that follow from the answers: five show what
-the model does when unsure; of a difference, where none is unsure); or where fewer than five are unsure, wherever the values are (for shares of answers under
-a label: a known question gives each label 1/n)."""
+the model does when unsure; of a difference, wherever none is unsure); or where fewer than five are unsure, wherever the
+values are (for shares of answers under a label: a known question gives each label 1/n)."""
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
 SAME = "the same for every question: no interval"

@@ -288,10 +288,8 @@ def paired_difference(
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     at = [*zip(at_a[both], at_b[both], strict=True)]  # either may lack subjects or contexts, as logs do
-    subjects, contexts = (
-        [a.subjects[i] or b.subjects[j] for i, j in at],
-        [a.contexts[i] or b.contexts[j] for i, j in at],
-    )
+    subjects = [a.subjects[i] or b.subjects[j] for i, j in at]
+    contexts = [a.contexts[i] or b.contexts[j] for i, j in at]
     unsure = (spread_answers(a)[at_a] | spread_answers(b)[at_b])[both]
     bootstrap = Bootstrap(len(at), subjects, contexts=contexts, unsure=unsure, across_subjects=across_subjects)
     bounds = measured.bounds

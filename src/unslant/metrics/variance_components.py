@@ -43,7 +43,6 @@ NAMES = {
     REPEAT: "repeat",
 }
 """Component -> display name."""
-_ZERO = 1e-12
 
 
 @dataclass(frozen=True)
@@ -207,8 +206,7 @@ class _Fixed:
     def estimate(self, name: str, bootstrap: Bootstrap) -> Estimate:
         """The variance component of a facet."""
         n = len(self.influence)
-        value, noise, influence = 0.0, 0.0, np.zeros(n)
-        least = most = 0.0
+        value, noise, least, most, influence = 0.0, 0.0, 0.0, 0.0, np.zeros(n)
         missed = 1 - (1 - CONFIDENCE) ** (1 / bootstrap.sampling.units())
         for columns, weight in self.levels[name]:
             effects, each = self.effects[columns] - self.effects[columns].mean(), weight / (len(columns) - 1)
