@@ -154,9 +154,9 @@ def test_unparsed_replies_have_a_share() -> None:
     lost = table.set_column(status, "status", [["unparsed"] * 3 + ["refused"] + ["ok"] * 8])
     found = AuditResult.of(replace(result.responses, table=lost)).replies
     assert found is not None
-    assert (found.unparsed.value, found.refused.value) == (0.25, pytest.approx(1 / 12))
-    assert found.none_or_several.value == 0
-    assert found.unparsed.low < 0.25 < found.unparsed.high
+    assert (found["unparsed"].value, found["refused"].value) == (0.25, pytest.approx(1 / 12))
+    assert found["none_or_several"].value == 0
+    assert found["unparsed"].low < 0.25 < found["unparsed"].high
 
 
 def test_questions_are_the_same_by_id_else_by_text() -> None:

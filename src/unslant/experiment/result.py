@@ -206,20 +206,14 @@ class StudyResult:
         return pandas.DataFrame(rows, columns=heads)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
-        """Columns with one value per question: id, subject, and how often it was asked, answered and right.
-
-        A scored label must be one of the right ones, a reply must choose exactly these.
-        """
+        """Columns with one value per question: id, subject, and how often it was asked, answered and right."""
         counts: dict[str, dict[str, Any]] = {}
         rows = (row for row in self.responses.rows() if row.kind != CONTROL)  # type: ignore[attr-defined]
         for row in rows:
             tally = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
             tally["asked"] += 1
             tally["answered"] += row.status == "ok"
-            # a scored label names one option, even where several are right
-            chosen, scored = frozenset(row.chosen or ()), row.logprobs is not None
-            right = bool(chosen) and chosen <= row.answers if scored else chosen == row.answers
-            tally["right"] += row.status == "ok" and right
+            tally["right"] += row.is_right
         columns = ("subject", "asked", "answered", "right")
         return {"question": list(counts)} | {name: [tally[name] for tally in counts.values()] for name in columns}
 

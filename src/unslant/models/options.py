@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_args
 
 from unslant.errors import InputError
-from unslant.files import parse_json
 from unslant.flags import CheckedOptions, Flag, out_of_range
 from unslant.reach import HEADER_NAME, Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
@@ -154,6 +153,8 @@ class ModelOptions(CheckedOptions):
 
     def body(self) -> dict[str, Any]:
         """``extra_body``, parsed; InputError if it is not a JSON object, or no request can carry it."""
+        from unslant.files import parse_json  # loads pydantic, for which --help has no time
+
         body, reason = None, ""
         try:
             body = parse_json(str(self.extra_body or "{}"))

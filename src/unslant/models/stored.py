@@ -13,7 +13,7 @@ import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models import answered, base
+from unslant.models import base
 from unslant.models.base import Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored, ScoringModel, TokenizingModel
 from unslant.prompts import Prompt
 from unslant.store import Kept, Pass, Store, digest
@@ -122,11 +122,13 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
                         "run has used some; they have been dropped: run the same command again"
                     )
                 stored_pass = self.store.open_pass(Kept, identity, keys, self.run)
+            from unslant.models.answered import ModelChanged  # not needed where weights are at hand
+
             try:
                 for position, row in sorted(stored_pass.stored().items()):
                     model.note_stored(row.by, prompts[position].group)
                 yield from _StoredCall(self, stored_pass).score(prompts)
-            except answered.ModelChanged as change:  # the other model's scores were stored as this one's
+            except ModelChanged as change:  # the other model's scores were stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise change.with_store() from None
             return
@@ -152,9 +154,11 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
         """Whether a local model gives the stored scores, on the longest prompt and a few others."""
         if not (stored := stored_pass.stored()):
             return True
+        from unslant.models.answered import some_of
+
         # The longest, since a change in memory may act at late positions only.
         longest = max(stored, key=lambda i: len(encoded[i].context))
-        probes = [longest, *answered.some_of(sorted(set(stored) - {longest}), PROBES - 1)]
+        probes = [longest, *some_of(sorted(set(stored) - {longest}), PROBES - 1)]
         return model.agrees([encoded[i] for i in probes], [stored[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
@@ -177,10 +181,12 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
         count = self.cost.prompts + self.recalled
         if self.model_asked.info.remote and count and identity != before:
             key = min(key for key in {**identity, **before} if identity.get(key) != before.get(key))
+            from unslant.models.answered import WHAT_TO_DO, clock
+
             raise ModelError(
-                f"{self.name}: after {count:,} prompts ({answered.clock(time.time())}) the server "
+                f"{self.name}: after {count:,} prompts ({clock(time.time())}) the server "
                 f"reports a different {key}: {identity.get(key, 'nothing')}, before {before.get(key, 'nothing')}. "
-                f"{answered.WHAT_TO_DO}"
+                f"{WHAT_TO_DO}"
             )
         return identity
 
@@ -191,7 +197,9 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             if missing := len(prompts) - len(stored):
                 raise self._not_stored(missing, len(prompts))
             return True
-        positions = answered.some_of(sorted(stored), answered.ASKED_AGAIN)
+        from unslant.models.answered import ASKED_AGAIN, have_changed, some_of, weight_of_change
+
+        positions = some_of(sorted(stored), ASKED_AGAIN)
         answers = list(self.model_asked.ask_again([prompts[i] for i in positions]))
         failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:
@@ -202,8 +210,8 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
                 row = stored[positions[scored.index]]
                 if row.by[0] and scored.by[0] and row.by[0] != scored.by[0]:
                     return False
-                weights.append(answered.weight_of_change(row.logprobs, scored.logprobs))
-        return not answered.have_changed(weights, len(weights))
+                weights.append(weight_of_change(row.logprobs, scored.logprobs))
+        return not have_changed(weights, len(weights))
 
 
 class _StoredCall:

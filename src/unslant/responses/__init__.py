@@ -96,6 +96,14 @@ class Response:
         options = sorted(self.chosen or ()) if self.status == "ok" else []
         return options[0] if len(options) == 1 and options[0] >= 0 else -1
 
+    @property
+    def is_right(self) -> bool:
+        """Whether a scored label is one of the right options, or a reply chooses exactly these."""
+        if self.status != "ok" or self.chosen is None:
+            return False
+        # the most probable label names one option, even where several are right
+        return self.chosen <= self.answers if self.logprobs is not None else self.chosen == self.answers
+
     @classmethod
     def scored(
         cls,

@@ -16,7 +16,6 @@ from torch import Tensor
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
-from unslant.models.first_token import THOUGHTS
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, inference, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
@@ -141,6 +140,8 @@ class TransformersModel(ResumableModel):
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
             facts["half_precision"] = agreement(self.model, self.sample)
         if self.encoder.chat and self.sample and not is_cut(self.model):
+            from unslant.models.first_token import THOUGHTS
+
             shortest = min((item.context for item in self.sample), key=len)
             first = str(self.encoder.tokenizer.decode([next_token(self.model, shortest)])).strip()
             if first.lower().startswith(THOUGHTS):

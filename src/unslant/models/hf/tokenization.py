@@ -19,16 +19,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import common_prefix, sort_key
-from unslant.models.hf.chats import AnswerPlace, answer_place, chat_text
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Message, Prompt
+
+if TYPE_CHECKING:
+    from unslant.models.hf.chats import AnswerPlace
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 SPECIAL_TOKENS = ("text", "allow")
@@ -94,6 +96,8 @@ class Encoder:
     @property
     def answer_place(self) -> AnswerPlace:
         """See :func:`unslant.models.hf.chats.answer_place`."""
+        from unslant.models.hf.chats import answer_place
+
         return answer_place(self.tokenizer)
 
     @property
@@ -111,7 +115,11 @@ class Encoder:
             self.spelling.add(prompt.group)
         named = spelled and self.special_tokens == "text"
         messages, mark = self._literal.marked(prompt.messages) if named else (prompt.messages, "")
-        written = chat_text(self.tokenizer, messages, reply=reply) if messages else ""
+        written = ""
+        if messages:
+            from unslant.models.hf.chats import chat_text
+
+            written = chat_text(self.tokenizer, messages, reply=reply)
         return (self._literal.named(written, mark) if named else written) + prompt.text, named
 
     def whole(self, text: str) -> list[int] | None:
