@@ -8,7 +8,7 @@ from unslant.auditing import MOST_WHOLE
 from unslant.auditing.cost import duration
 from unslant.reports import Column, Figure, Page
 from unslant.reports.numbers import about, count, number, significant
-from unslant.studies.plan.planning import Design, PlanResult
+from unslant.studies.plan.planning import Design, Pilot, PlanResult
 
 _SAVES = 0.95
 """More orders help if they need at most this share of the questions."""
@@ -37,7 +37,7 @@ def page(result: PlanResult) -> Page:
     return Page(
         about=f"plan, {source}",
         headline=_headline(result),
-        lines=(_basis(result), _limit(result), _cost(result.best, bool(pilot.computed))),
+        lines=(_basis(result), _limit(result), _cost(result.best, pilot)),
         panels=(
             Figure("designs", "Designs", names, columns, rows).panel(
                 "Sets of orders, cheapest first",
@@ -97,9 +97,10 @@ def _limit(result: PlanResult) -> str:
     return f"{helps}: {one.k} would need {count(one.questions, 'question')} and {tokens}."
 
 
-def _cost(best: Design, computed: bool) -> str:
-    tokens = f"about {about(best.tokens)} tokens{' computed' * computed}"
+def _cost(best: Design, pilot: Pilot) -> str:
+    prompts = f"{count(best.prompts, 'prompt')}{' (some under other labels)' * (not pilot.in_words)}"
+    tokens = f"about {about(best.tokens)} tokens{' computed' * bool(pilot.computed)}"
     replies = f" and {about(best.output_tokens)} in replies" if best.output_tokens else ""
     time = f", {duration(best.seconds)}" if best.seconds == best.seconds else ""
     price = f", at a price of {number(best.price, 2)}" if best.price == best.price else ""
-    return f"{count(best.prompts, 'prompt')}, {tokens}{replies}{time}{price}."
+    return f"{prompts}, {tokens}{replies}{time}{price}."
