@@ -259,7 +259,7 @@ def test_a_request_that_is_refused_is_an_error_and_a_key_that_is_refused_ends_al
     ("fault", "words"),
     [
         (Fault(500, {"detail": "no model 'm', only 'big'"}), "after 2 tries.*HTTP 500.*no model 'm', only 'big'"),
-        (Fault(503, "loading 'm'", headers={"Retry-After": "60"}), "after 1 tries.*HTTP 503.*loading 'm'"),
+        (Fault(503, "loading 'm'", headers={"Retry-After": "60"}), "after 1 try.*HTTP 503.*loading 'm'"),
         (Fault(404, {"detail": "no model 'm'"}), "HTTP 404.*no model 'm'"),
         (Fault(body={"error": {"message": "no model 'm'"}}), "the server replied: no model 'm'"),
         (Fault(body={"detail": "no model 'm'"}), "the server replied: no model 'm'"),

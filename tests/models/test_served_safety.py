@@ -366,7 +366,7 @@ def test_secrets_are_in_no_message_and_no_file(fault: Fault, tmp_path: Path, mon
 
 def test_loopback_is_not_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSLANT_TEST_KEY", "sk-secret")
-    with FaultServer(lambda _: Fault(500)).running() as proxy, serving(Behind()) as server:
+    with FaultServer(lambda _: Fault(502)).running() as proxy, serving(Behind()) as server:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))
         for name in ("NO_PROXY", "no_proxy"):

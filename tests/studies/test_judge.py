@@ -103,7 +103,7 @@ def test_a_ranking_that_a_habit_turned_round_is_turned_back() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("worlds", [100, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [150, pytest.param(300, marks=pytest.mark.slow)])
 def test_many_worlds_of_each_habit(worlds: int, subtests: pytest.Subtests) -> None:
     for name, habit in HABITS.items():
         results = [JudgeResult.of(judged(habit, seed=1000 + seed)) for seed in range(worlds)]

@@ -186,7 +186,9 @@ class Endpoint:
                 return await tries(self._once, client, url, body, timed)
         except _Transient as last:
             count = tries.statistics["attempt_number"]
-            problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
+            problem = self.redacted(
+                f"no usable reply after {count} {'tries' if count > 1 else 'try'}; the last one: {last}"
+            )
             raise (Refused(problem, last.status) if last.status else Unusable(problem)) from None
         except TimeoutError:
             last_problem = f"; the last try: {tries.statistics['last']}" if "last" in tries.statistics else ""

@@ -243,14 +243,14 @@ class LabelScorer:
         """From the most probable tokens: as many as the server gives and the labels need."""
         route = "/chat/completions" if prompt.messages else "/completions"
         sizes, more = self._tops.get(route, ((self.top,), ()) if self.top else (TOPS, MORE))
-        retries: int | None = None
+        failure: Refused | None = None  # a server may answer 500 to too many tokens, or to everything
         for size in sizes:
             try:
-                reply = await self._reply(client, prompt, size, retries=retries)
+                reply = await self._reply(client, prompt, size, retries=0 if failure else None)
             except Refused as refused:
                 if refused.status not in _TOO_MANY or size == sizes[-1]:
-                    raise
-                more, retries = (), 0 if refused.status == 500 else None  # it may fail on everything
+                    raise failure or refused from None
+                more, failure = (), failure or (refused if refused.status == 500 else None)
             else:
                 break
         top = self._read(reply, prompt.continuations)
