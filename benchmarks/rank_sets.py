@@ -15,7 +15,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.experiment.ranking import rank_sets
-from unslant.studies.leaderboard.ranking import QuestionPool, compared, shown_pairs
+from unslant.studies.leaderboard.ranking import QuestionPool, compared, decided_pairs
 
 Abilities = Callable[[int], Floats]
 POPULATIONS: dict[str, Abilities] = {
@@ -34,7 +34,7 @@ def run(abilities: Floats, questions: int, orders: int, seed: int) -> tuple[bool
     chance_right = 1 / (1 + np.exp(-(abilities + rng.normal(size=(questions, 1)))))
     names = [f"model {m}" for m in range(len(abilities))]
     pool = QuestionPool(names, {"score": rng.binomial(orders, chance_right) / orders}, "score")
-    sets = rank_sets(names, shown_pairs(compared(pool, "score")))
+    sets = rank_sets(names, decided_pairs(compared(pool, "score")))
     true = 1 + (abilities[None, :] > abilities[:, None]).sum(axis=1)
     held = all(low <= rank <= high for (low, high), rank in zip(sets.values(), true, strict=True))
     return held, float(np.mean([1 + high - low for low, high in sets.values()]))

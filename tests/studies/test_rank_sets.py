@@ -8,7 +8,7 @@ import pytest
 from benchmarks.rank_sets import POPULATIONS, run
 from unslant.experiment.ranking import rank_sets
 from unslant.metrics import Estimate
-from unslant.studies.leaderboard.ranking import Pair, QuestionPool, compared, shown_pairs
+from unslant.studies.leaderboard.ranking import Pair, QuestionPool, compared, decided_pairs
 
 RUNS = 60
 
@@ -27,7 +27,7 @@ def test_a_model_that_is_clearly_better_has_rank_1_alone() -> None:
     scores = np.column_stack([rng.binomial(24, p, 200) / 24 for p in (0.5, 0.5, 0.9)])
     pool = QuestionPool(["a", "b", "best"], {"score": scores}, "score")
     pairs = compared(pool, "score")
-    assert rank_sets(pool.models, shown_pairs(pairs)) == {"a": (2, 3), "b": (2, 3), "best": (1, 1)}
+    assert rank_sets(pool.models, decided_pairs(pairs)) == {"a": (2, 3), "b": (2, 3), "best": (1, 1)}
     assert {(pair.higher, pair.differ) for pair in pairs if "best" in (pair.higher, pair.lower)} == {("best", True)}
 
 
@@ -36,7 +36,7 @@ def test_sets_come_from_the_pairs_that_differ_alone() -> None:
         return Pair(higher, lower, Estimate.bare(0.1, 9, "made"), 0.01 if differ else 0.5, differ, None)
 
     pairs = [pair("a", "b", False), pair("a", "c", True), pair("b", "c", False)]
-    assert rank_sets(["a", "b", "c"], shown_pairs(pairs)) == {"a": (1, 2), "b": (1, 3), "c": (2, 3)}
+    assert rank_sets(["a", "b", "c"], decided_pairs(pairs)) == {"a": (1, 2), "b": (1, 3), "c": (2, 3)}
 
 
 @pytest.mark.parametrize("questions", [1, 2, 3, 4])
@@ -44,7 +44,7 @@ def test_few_questions_rank_nobody_however_far_apart(questions: int) -> None:
     pool = QuestionPool(["right", "wrong"], {"score": np.tile([1.0, 0.0], (questions, 1))}, "score")
     (pair,) = compared(pool, "score")
     assert not pair.differ
-    assert rank_sets(pool.models, shown_pairs([pair])) == {"right": (1, 2), "wrong": (1, 2)}
+    assert rank_sets(pool.models, decided_pairs([pair])) == {"right": (1, 2), "wrong": (1, 2)}
 
 
 def test_intervals_of_all_pairs_are_wider_than_each_alone_and_narrower_than_bonferroni() -> None:

@@ -19,7 +19,7 @@ Ranks = tuple[int, int]
 """Lowest and highest rank of a confidence set."""
 
 
-def rank_sets(models: Sequence[str], shown: Iterable[tuple[str, str]]) -> dict[str, Ranks]:
+def rank_sets(models: Sequence[str], decided: Iterable[tuple[str, str]]) -> dict[str, Ranks]:
     """The lowest and highest rank of each model that comparisons of pairs allow.
 
     The rank of a model is 1 plus the number of better models; equally good models share the best rank. It is at least 1
@@ -27,10 +27,10 @@ def rank_sets(models: Sequence[str], shown: Iterable[tuple[str, str]]) -> dict[s
     the true ranks at once if no pair is called different the wrong way (Mogstad, Romano, Shaikh and Wilhelm 2024).
 
     Args:
-        shown: the better and the worse model of each pair whose difference is shown.
+        decided: the better and the worse model of each pair whose difference is shown.
     """
     better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
-    for higher, lower in shown:
+    for higher, lower in decided:
         better[lower] += 1
         worse[higher] += 1
     return {name: (1 + better[name], len(models) - worse[name]) for name in models}

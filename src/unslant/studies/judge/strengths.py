@@ -261,7 +261,7 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     before, after = fitted(v, systems, habits=False, pages=listed), fitted(v, systems)
     if before is None or after is None:
         return (), ()
-    corrected, matches, shown = win_rates(after), [], []
+    corrected, matches, decided = win_rates(after), [], []
     fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
     for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
         two = [fit.estimate(fit.weights(systems[a]) - fit.weights(systems[b]), q) for fit, q in fits]
@@ -271,14 +271,14 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
             two = [one.taken_from(0.0) for one in two]
         numbers = Numbers({"matches.before": two[0], "matches.after": two[1]})
         matches.append(Match(*orders[1], _change(was, now), numbers))
-        shown.append((was, now))
+        decided.append((was, now))
     rates = [
         Numbers({"systems.published": _rate(v, name, listed), "systems.averaged": _rate(v, name, every),
                  "systems.corrected": corrected[name]})
         for name in systems
     ]  # fmt: skip
     ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
-    sets = [rank_sets(systems, filter(None, [one[k] for one in shown])) for k in range(2)]
+    sets = [rank_sets(systems, filter(None, [one[k] for one in decided])) for k in range(2)]
     rows = [
         Ranked(name, ranks[0][s] or 0, ranks[1][s] or 0, sets[0][name], sets[1][name], rates[s])
         for s, name in enumerate(systems)

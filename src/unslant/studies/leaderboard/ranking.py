@@ -345,11 +345,11 @@ def compared(pool: QuestionPool, key: str, confidence: float = CONFIDENCE) -> tu
 
 
 def _sets(pool: QuestionPool, key: str, confidence: float, models: Sequence[str]) -> dict[str, Ranks]:
-    shown = shown_pairs(compared(pool, key, confidence))
-    return rank_sets(models, [pair for pair in shown if {*pair} <= {*models}])
+    decided = decided_pairs(compared(pool, key, confidence))
+    return rank_sets(models, [pair for pair in decided if {*pair} <= {*models}])
 
 
-def shown_pairs(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+def decided_pairs(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     """The better and the worse model of each pair that differs."""
     return [(pair.higher, pair.lower) for pair in pairs if pair.differ]
 
@@ -370,7 +370,7 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     ]
     by = {key: ranks_of(scores[key]) for key in KEYS}
     ranked = [model for model, rank in zip(pool.models, by[pool.score], strict=True) if rank is not None]
-    sets = rank_sets(ranked, shown_pairs(pairs))
+    sets = rank_sets(ranked, decided_pairs(pairs))
     each = 1 - (1 - CONFIDENCE) / 2  # both sets hold with 95 %
     both = [m for m in range(len(pool.models)) if by[pool.score][m] is not None and by["accuracy"][m] is not None]
     names = [pool.models[m] for m in both]
