@@ -109,7 +109,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair damaged.parquet": ("damaged.parquet", "not a Parquet file that can be read"),
     "audit fair damaged.xlsx": ("damaged.xlsx", "not an Excel workbook that can be read"),
     "audit fair notes.txt": ("notes.txt", "line 1", "without options"),
-    "audit fair comma.json": ("comma.json", "line 1", "not valid JSON", "remove the comma before it"),
+    "audit fair comma.json": ("comma.json", "line 1", "not valid JSON", "remove the comma before the bracket"),
     "audit fair single.json": ("single.json", "line 1", "not valid JSON", "JSON needs double quotes"),
     "audit fair splits.json": ("splits.json", "several lists", "'train', 'test'", "give only one"),
     "audit fair number.json": ("number.json", "is a number; expected a list of questions"),

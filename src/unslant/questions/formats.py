@@ -187,8 +187,8 @@ def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
 def _wrong_json(error: json.JSONDecodeError) -> str:
     at = error.doc[error.pos : error.pos + 1]
     before = error.doc[: error.pos].rstrip()[-1:]
-    comma = at in ("]", "}") and before == ","
-    hint = "; JSON needs double quotes" if at == "'" else "; remove the comma before it" if comma else ""
+    comma = (at in ("]", "}") and before == ",") or error.msg.startswith("Illegal trailing comma")  # Python 3.13
+    hint = "; JSON needs double quotes" if at == "'" else "; remove the comma before the bracket" if comma else ""
     if error.msg == "Extra data":
         hint = "; remove the comma" if at == "," else "; write one record per line: jq -c . FILE > NEW.jsonl"
     elif error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
