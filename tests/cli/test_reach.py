@@ -17,6 +17,7 @@ from tests.command_line import Ran
 from unslant import cli
 from unslant.cli.arguments import reach_of
 from unslant.reach import Reach, reason_to_type, recorded, url_without_secrets, without_secrets
+from unslant.studies.unbiased.contamination.study import ContaminationSettings
 
 Run = Callable[..., Ran]
 HARMLESS = frozenset(
@@ -178,6 +179,7 @@ def test_a_record_of_an_option_never_holds_a_secret() -> None:
         url, body = hostile._url(words), json.dumps({"a": {"b": [hidden[2]]}, "n": 10**9, "on": False})
         records = [url_without_secrets(url), recorded(Reach.BODY, body), recorded(Reach.HEADER, f"X: {hidden[1]}")]
         records += [recorded(Reach.HEADER, hidden[1]), recorded(Reach.SETTING, f"extra_body={body}")]
+        records += [str(ContaminationSettings(against=url).recorded())]
         records += [without_secrets(f"no connection to {url}: refused")] if " " not in url else []  # never accepted
         assert not [secret for secret in hidden for record in records if secret in record], (words, records)
     assert recorded(Reach.HEADER, "X: $NAME") == "X: $NAME"

@@ -67,10 +67,8 @@ class Options(CheckedOptions):
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, without those that only select questions."""
-        hidden = {*(f.name for f in dataclasses.fields(LoadOptions)), "shots_from", *left_out}
-        names = [f.name for f in dataclasses.fields(self)]
-        names = [name for name in names if name not in hidden] + ["seed"] * ("seed" in names and "seed" not in left_out)
-        values = {name: getattr(self, name) for name in names}
+        hidden = {*(f.name for f in dataclasses.fields(LoadOptions)), "shots_from", *left_out} - {"seed"}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
         return {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
