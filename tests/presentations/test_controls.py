@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,8 @@ def test_all_fitting_orders_are_equally_likely() -> None:
     counts = Counter(nvr_order(question, 1, seed) for seed in range(3600))
     assert len(counts) == 18
     assert max(abs(count - 200) for count in counts.values()) < 5 * math.sqrt(200)
+    wrong_is_pinned = replace(question, answers=frozenset({0}), pinned=(3,))
+    assert len({nvr_order(wrong_is_pinned, 3, seed) for seed in range(30)}) == 6
 
 
 @given(st.permutations(range(4)), st.integers(0, 3), st.integers(0, 5))
@@ -88,6 +91,8 @@ def test_variants_are_all_there_or_none() -> None:
     question = Question("q", "?", ("a", "b", "all of these"), frozenset({2}), pinned=(2,))
     assert nvr_order(question, 2) is None
     assert nvr_presentations(question) == []
+    only_the_pinned_is_wrong = replace(question, answers=frozenset({0, 1}))
+    assert (nvr_order(only_the_pinned_is_wrong, 0), nvr_order(only_the_pinned_is_wrong, 2)) == (None, (1, 0, 2))
     free = Question("q", "?", ("a", "b", "c"), frozenset({2}))
     shown = nvr_presentations(free, seed=1)
     assert [(p.kind, p.item) for p in shown] == [("nvr", "A"), ("nvr", "B"), ("nvr", "C")]

@@ -39,7 +39,7 @@ def test_digits_count_from_one_or_from_nought():
 
 def test_own_labels():
     assert parse_labels("W, X,Y ,Z") == ("W", "X", "Y", "Z")
-    assert parse_labels("yes,no") == ("yes", "no")
+    assert parse_labels("yes,no") == parse_labels(["yes", "no"]) == ("yes", "no")
     assert labels_for(("W", "X", "Y"), 2) == ("W", "X")
 
 

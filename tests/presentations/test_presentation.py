@@ -90,6 +90,8 @@ def test_options_that_name_others_name_them_by_the_labels_they_carry():
     assert last(alphabet=("W", "X", "Y", "Z")) == "both W and Y"
     free = replace(q, pinned=())
     assert present(free, alphabet=ALPHABETS["1"]).shown[3].text == "both A and C"
+    content = replace(q, options=("cats", "same as A", "lynxes", "both A and C"))
+    assert [line.text for line in present(content, labels="DCBA").shown][1::2] == ["same as A", "both D and B"]
     numbered = replace(q, options=("cats", "dogs", "lynxes", "Both 1 and 3"))
     assert present(numbered).shown[3].text == "Both 1 and 3"
     assert present(numbered, labels="4321").shown[3].text == "Both 4 and 2"

@@ -298,9 +298,7 @@ def label_orders(n: int, seed: int = 0) -> list[tuple[int, ...]]:
     orders: dict[tuple[int, ...], None] = {}
     base = list(range(n))
     while len(orders) < DEFAULT_CAP:
-        square = [tuple(base[k:] + base[:k]) for k in range(n)]
-        if square[0] not in orders:
-            orders.update(dict.fromkeys(square))
+        orders |= dict.fromkeys(tuple(base[k:] + base[:k]) for k in range(n))  # two squares share all orders, or none
         rng.shuffle(base)
     return list(orders)
 
