@@ -48,12 +48,29 @@ def test_two_columns_of_answers_that_agree_or_not(form: str, other: str) -> None
 
 
 @pytest.mark.parametrize(
-    "values", [["hard", "easy", "hard", ""], [0.25, 0.5, 0.75, 0.1], [17, 40, 33, 99], [None] * 4, [[0, 1, 0, 0]] * 4]
+    "values",
+    [
+        ["hard", "easy", "hard", ""],
+        [0.25, 0.5, 0.75, 0.1],
+        [17, 40, 33, 99],
+        [None] * 4,
+        [[0, 1, 0, 0]] * 4,
+        ["hard", "A", "easy", "easy"],
+    ],
 )
 @pytest.mark.parametrize("name", ["label", "target", "correct"])
 def test_a_column_that_is_no_answer_is_not_compared(name: str, values: list[Any]) -> None:
     read = load_questions(rows(answer=FORMS["letters"], **{name: values}))
     assert [question.answers for question in read] == [{i} for i in RIGHT]
+
+
+def test_a_column_that_is_read_as_another_field_is_not_compared() -> None:
+    asked = rows(answer=FORMS["letters"], label=FORMS["letters"][::-1])
+    assert [question.answers for question in load_questions(asked, fields={"subject": "label"})] == [{i} for i in RIGHT]
+    with pytest.raises(InputError, match="the column 'label' says"):
+        load_questions(asked)
+    asked = rows(answer=FORMS["letters"], context=["It is so."] * 4, passage=["A text of a page."] * 4)
+    assert load_questions(asked, fields={"subject": "passage"})[0].context == "It is so."
 
 
 def test_a_column_that_corrects_a_few_answers_is_not_ignored() -> None:
@@ -87,6 +104,8 @@ def test_two_columns_with_passages_are_refused_unless_they_say_the_same() -> Non
     assert one[0].context == passages["passage"][0]
     same = {"context": passages["context"], "passage": ["Title. Blood is red,  and milk is not."] * 4}
     assert load_questions(rows(answer=RIGHT, **same))[0].context == passages["context"][0]
+    same = {"context": same["passage"], "passage": same["context"]}
+    assert load_questions(rows(answer=RIGHT, **same))[0].context == same["context"][0]
     names = {"context": passages["context"], "story": ["story_17"] * 4}
     assert load_questions(rows(answer=RIGHT, **names))[0].context == passages["context"][0]
 
@@ -110,8 +129,20 @@ def test_two_lists_of_the_options_in_different_orders(other: dict[str, Any]) -> 
     assert (first.options[1], second.options[1]) == ("blood", "sky")
     (by_text,) = load_questions([asked | other | {"answer": "blood"}])
     assert by_text.answers == {1}
+    marked = [{"text": text, "correct": text == "blood"} for text in OPTIONS]
+    assert load_questions([{"question": "Which is red?", "options": marked} | other])[0].answers == {1}
     same = {key: OPTIONS if isinstance(value, list) else value for key, value in other.items()}
     assert same == other or load_questions([asked | same])[0].answers == {1}
+
+
+def test_another_list_is_compared_without_its_numbering_and_only_if_it_has_the_same_options() -> None:
+    asked = {"question": "Which is red?", "options": OPTIONS, "answer": "B"}
+    with pytest.raises(InputError, match="list the options in different order"):
+        load_questions(
+            [asked | {"choices": [f"{label}. {text}" for label, text in zip("ABCD", OPTIONS[::-1], strict=True)]}]
+        )
+    for others in (["blue", "red", "green", "white"], 4, "none"):
+        assert load_questions([asked | {"choices": others}])[0].answers == {1}
 
 
 @pytest.mark.parametrize("answers", [[True, False], ["Yes", "No"], ["yes", "no"]])
@@ -121,6 +152,11 @@ def test_1_and_0_beside_yes_and_no_agree(answers: list[Any]) -> None:
     assert [question.answers for question in load_questions(agreeing)] == [{0}, {1}]
     with pytest.raises(InputError, match="'label' says option 2"):
         load_questions([*agreeing, asked[0] | {"question": "Is it?", "label": 0}])
+    texts = [one | {"label": "hard"} for one in asked]
+    assert [question.answers for question in load_questions(texts)] == [{0}, {1}]
+    others = [{"question": f"{i}?", "options": ["cats", "dogs"], "answer": "AB"[i], "label": 1 - i} for i in (0, 1)]
+    with pytest.raises(InputError, match="the column 'label' says"):
+        load_questions(others)
 
 
 def test_identical_options_are_named_by_their_text() -> None:
