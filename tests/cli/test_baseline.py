@@ -81,6 +81,14 @@ def test_the_line_names_the_run_that_changed(unslant: Run) -> None:
     assert "beta: mean" not in ran.out
 
 
+def test_responses_that_a_study_does_not_have_are_not_said_to_be_written(unslant: Run) -> None:
+    words = ("study", "debias", "fair", "embedded", "--methods", "vote", "--limit", 3, "--no-store")
+    assert unslant(*words, "--json", "old.json", "-q").code == 0
+    assert (
+        "Written: out/numbers.json, out/report.html\n" in unslant(*words, "--baseline", "old.json", "--out", "out").out
+    )
+
+
 def test_logs_without_a_shared_question_are_refused_as_their_texts_say_so(unslant: Run) -> None:
     old, new = write("old.jsonl", answers("alpha", 0.4)), write("new.jsonl", answers("alpha", 0.9, range(40, 80)))
     assert unslant("audit", "--log", old, "--responses", "old.parquet", "-q").code == 0

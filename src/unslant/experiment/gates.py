@@ -276,11 +276,6 @@ class WithBaseline(StudyResult):
     def _of(self, pair: PairedDifference) -> str:
         return f"{of}: " if (of := self.of.get(pair.measure)) else ""
 
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the responses, if there are any."""
-        if write := getattr(self.result, "to_parquet", None):
-            write(path)
-
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PARTS = ("value", "low", "high")

@@ -203,6 +203,7 @@ def write_outputs(
     made = result.provenance
     if not asked:
         check_owner(options, made)
+    writers: dict[str, Any] = {"out": lambda _: None, "responses": getattr(result, "to_parquet", None)}
     if options.baseline is not None:
         from unslant.experiment.gates import Baseline
 
@@ -210,7 +211,6 @@ def write_outputs(
             result = Baseline.read(options.baseline, type(result)).compared_with(result)
         except InputError as error:
             refused = error
-    writers: dict[str, Any] = {"out": lambda _: None, "responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
     outputs = files_of(options) | {name: getattr(options, name) for name in FOLDERS}
