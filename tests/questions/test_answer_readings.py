@@ -97,7 +97,7 @@ def test_a_text_that_is_that_of_two_different_options_is_refused() -> None:
 
 def test_numbers_that_are_options() -> None:
     assert load_questions(rows([20, 10], [10, 20, 30]))[0].answers == {1}
-    with pytest.raises(InputError, match=r"2 can be read as index and as text.*answer_kind=.index. or"):
+    with pytest.raises(InputError, match=r"item 1, .*: 2 can be read as index and as text.*answer_kind=.index. or"):
         load_questions(rows([2], [2, 3, 5]))
     assert load_questions(rows([2], [2, 3, 5]), answer_kind="text")[0].answers == {0}
 

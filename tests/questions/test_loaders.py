@@ -179,6 +179,8 @@ def test_a_column_named_text_is_the_passage_unless_it_repeats_the_question(write
     rows = [{**ROW, "text": "Blood has iron."}, {**ROW, "id": "q2", "text": "Grass has none."}]
     assert [question.context for question in load_questions(write(rows))] == ["Blood has iron.", "Grass has none."]
     assert load_questions(write(rows)).report.notes[0].startswith("the column 'text' is read as a passage (fields=")
+    few = [*rows, *({**ROW, "id": f"q{i}", "text": ""} for i in range(3, 9))]
+    assert load_questions(write(few))[0].context == "Blood has iron."
     prompts = [{**row, "text": f"{row['question']} Answer: blood"} for row in rows]
     assert not any(question.context for question in load_questions(write(prompts)))
     assert load_questions(write(prompts), fields={"context": "text"})[0].context == "Which is red? Answer: blood"
@@ -455,7 +457,9 @@ def test_numbers_written_as_text_are_indices_or_texts_by_what_fits_the_file(writ
 
 def test_an_answer_that_reads_two_ways_is_refused_until_said(write: Write) -> None:
     path = write([{**ROW, "options": ["B", "A", "O"], "answer": "A"}])
-    with pytest.raises(InputError, match=r"'A' can be read as letter and as text.*answer_kind"):
+    with pytest.raises(
+        InputError, match=r"line 1, field \"answer\": 'A' can be read as letter and as text.*answer_kind"
+    ):
         load_questions(path)
     assert only(path, answer_kind="letter").answers == {0}
     assert only(path, answer_kind="text").answers == {1}
@@ -830,7 +834,11 @@ def test_a_column_that_can_only_hold_the_answers_is_named_in_the_error(
     with pytest.raises(InputError, match=rf'no column was found .* fields={{"answer": "{name}"}},'):
         load_questions(path)
     assert len(load_questions(path, fields={"answer": name}, answer_base=1)) == 2
-    path.write_text(path.read_text("utf-8").replace("hint", "level").replace("It grows", "1").replace("It rusts", "2"))
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("hint", "subject").replace("It grows", "A").replace("It rusts", "B"))
+    with pytest.raises(InputError, match=rf'fields={{"answer": "{name}"}},'):
+        load_questions(path)
+    path.write_text(text.replace("hint", "level").replace("It grows", "1").replace("It rusts", "2"))
     with pytest.raises(InputError, match=r'no column was found .* fields={"answer": "COLUMN"},'):
         load_questions(path)
 
