@@ -254,7 +254,7 @@ def combined(blocks: Sequence[Provenance]) -> Provenance:
     models = [model for block in blocks for model in block.models]
     questions = [entry for block in blocks for entry in block.questions]
     settings = [block.settings for block in blocks]
-    whole = provenance((), (), settings[0] if settings and all(one == settings[0] for one in settings) else {})
+    whole = provenance((), (), settings[0] if all(one == settings[0] for one in settings) else {})
     versions = {name: version for block in (*blocks, whole) for name, version in block.versions.items()}
     distinct = [entry for i, entry in enumerate(questions) if entry not in questions[:i]]
     update = {"models": models, "questions": distinct, "versions": dict(sorted(versions.items()))}

@@ -45,12 +45,11 @@ STDOUT = Path("-")
 
 def check_file(*paths: Path | None) -> None:
     """Raise InputError, naming the path, for a file that cannot be written."""
-    for path in paths:
+    for path in filter(None, paths):
         if path == STDOUT:
             raise InputError("only --json can be written to standard output (-); give a file name")
         try:
-            if path is not None:
-                check_writable(path)
+            check_writable(path)
         except OutputError as error:  # before any work it is the path that is at fault
             raise InputError(str(error)) from None
 

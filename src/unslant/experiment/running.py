@@ -90,8 +90,7 @@ class Recording:
             with self.progress.loading(name) if isinstance(self.progress, ProgressView) else nullcontext():
                 plain = load()
             check_same(model=plain)
-            if self._store is not None:
-                self.begin(run_of or plain.name, *questions)
+            self.begin(run_of or plain.name, *questions)
             model = self.stored(plain)
             self._watch(model)
             return model
