@@ -275,9 +275,6 @@ class ConfidenceSequence:
         self._sums = np.array([0.5, 1.0])  # one imagined question, as in the paper
         self._squares, self._seen = 0.25, 1.0
 
-    def __len__(self) -> int:
-        return len(self._totals)
-
     def add(self, totals: Floats, weights: Floats, horizon: float, beyond: Floats | None = None) -> None:
         """Further draws, in the order in which they came.
 

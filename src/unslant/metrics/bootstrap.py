@@ -260,7 +260,7 @@ class Bootstrap:
         return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)
 
     @cached_property
-    def _draws(self) -> NDArray[np.integer[Any]]:
+    def _draws(self) -> NDArray[np.uint8]:
         return self.sampling.draws(RESAMPLES, self.seed)
 
     def totals(self, features: Floats) -> Floats:

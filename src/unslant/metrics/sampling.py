@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,7 +184,7 @@ class Sampling:
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
         return t, 2 * stdtr(group.degrees, -np.abs(t))
 
-    def draws(self, resamples: int, seed: int) -> NDArray[np.integer[Any]]:
+    def draws(self, resamples: int, seed: int) -> NDArray[np.uint8]:
         """(R, U) how often each unit is drawn in bootstrap resamples: n-1 times from each stratum of n units."""
         rng = np.random.default_rng(seed)
         draws = np.empty((resamples, len(self._whole.stratum)), np.uint8)
@@ -195,13 +194,11 @@ class Sampling:
             for start in range(0, resamples, step):
                 n = min(step, resamples - start)
                 picks = rng.integers(size, size=(n, size - 1)) + np.arange(n)[:, None] * size
-                counts = np.bincount(picks.ravel(), minlength=n * size).reshape(n, size)
-                if counts.max() > np.iinfo(draws.dtype).max:
-                    draws = draws.astype(np.int64)
-                draws[start : start + n, units] = counts
+                # no unit of n is drawn more than 255 times: n - 1 draws among n do that with a probability of 1e-507
+                draws[start : start + n, units] = np.bincount(picks.ravel(), minlength=n * size).reshape(n, size)
         return draws
 
-    def weights(self, draws: NDArray[np.integer[Any]]) -> Floats:
+    def weights(self, draws: NDArray[np.uint8]) -> Floats:
         """(R, Q) weights of the questions, each row summing to about Q, from rows of :meth:`draws`."""
         sizes = self._whole.sizes[self._whole.stratum]
         # n/(n-1) for each of n-1 draws (Rao and Wu 1988) gives the bootstrap the variance of :meth:`variance`. Plain
