@@ -162,6 +162,22 @@ def test_counts_beyond_their_bounds_are_not_cut() -> None:
     estimate = Bootstrap(4).mean(np.array([3.0, 4.0, 5.0, 6.0]))
     assert estimate.value == 4.5
     assert "Student" in estimate.method
+    for beyond in (1.0, -1.0):  # of values that a regression extends, the mean keeps to the bounds, on either side
+        extended = Bootstrap(40).mean(beyond * np.linspace(1.0, 1.4, 40), bounds=(-1.0, 1.0))
+        assert "Student" in extended.method
+        assert extended.value == beyond
+        assert extended.low < extended.high
+
+
+def test_few_yes_or_no_answers_that_are_no_simple_sample_have_no_exact_interval() -> None:
+    values = np.repeat([1.0, 0.0, 1.0, 1.0, 0.0, 1.0], 4)
+    assert Bootstrap(24).mean(values).method == "Blaker"
+    passages = Bootstrap(24, contexts=[f"c{q // 4}" for q in range(24)]).mean(values)
+    assert passages.method == "Agresti-Coull over contexts"
+    assert passages.high - passages.low > 1.5 * (Bootstrap(24).mean(values).high - Bootstrap(24).mean(values).low)
+    # questions that count for 1 to 3 answers each are no yes-or-no answers, although each has a ratio of 0 or 1
+    weights = np.resize([1.0, 2.0, 3.0], 24)
+    assert "Agresti-Coull" in Bootstrap(24).ratio(values * weights, weights).method
 
 
 def test_few_that_differ_on_one_side_widen_the_interval() -> None:
@@ -425,3 +441,6 @@ def test_other_subjects_leave_more_open_than_other_questions() -> None:
     assert math.isnan(one.low)
     assert "fewer than 5 subjects" in one.note
     assert ends(Bootstrap(240, [""] * 240, across_subjects=True).mean(values)) == ends(Bootstrap(240).mean(values))
+    # within two sets of other subjects, subjects are still what is drawn
+    halves = Bootstrap(240, subjects, across_subjects=True, sets=[q % 2 for q in range(240)]).mean(values)
+    assert halves.high - halves.low > 2.2 * (these.high - these.low)

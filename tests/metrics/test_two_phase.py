@@ -137,6 +137,8 @@ def test_answers_that_never_agree_over_a_square_leave_no_doubt() -> None:
     assert certain.high == pytest.approx(0.0038, abs=1e-4)
     doubtful = two_phase_values(known, squares, rows, none)
     assert Bootstrap(1000).two_phase(doubtful, known, 100, bounds=(0, 1)).high > 2 * certain.high
+    few = Bootstrap(40, contexts=[f"c{q // 10}" for q in range(40)])
+    assert "fewer than 5 contexts" in few.two_phase(np.resize([0.0, 1.0], 40), np.zeros(40), 40, bounds=(0, 1)).note
 
 
 def test_what_all_squares_show_alike_is_bounded_by_all_of_them() -> None:
