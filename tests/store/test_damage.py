@@ -140,9 +140,22 @@ def test_scores_of_a_call_whose_record_is_damaged_are_not_dropped(filled: tuple[
     with Store(path) as store:
         (key,) = store._database.connection.execute("SELECT prompt FROM scores LIMIT 1").fetchone()
     execute(path, "UPDATE passes SET total = total + 1")
-    with Store(path) as store, pytest.raises(StoreError, match="the record of a call is damaged"):
-        store.drop([key])
+    with Store(path) as store:
+        with pytest.raises(StoreError, match="the record of a call is damaged"):
+            store.drop([key])
+        with pytest.raises(StoreError, match="the record of a call is damaged"):
+            store.forget(StoredModel(RuleModel(rule), store).info.identity)
+        assert store.latest({}) is None  # nor does it say which models were asked
     assert repair(path).damage
+
+
+def test_a_damaged_state_costs_only_time(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.sqlite3") as store:
+        one = store.open_pass(Kept, {"model": "m"}, [bytes([1]), bytes([2])])
+        one.write([], 0, {}, {"tree": (1, b"intact")})
+        assert one.state("tree") == b"intact"
+        execute(store.path, "UPDATE states SET state = CAST('intakt' AS BLOB)")
+        assert one.state("tree") == b""
 
 
 def test_damaged_responses_are_made_again_from_the_scores(filled: tuple[Path, str]) -> None:

@@ -99,10 +99,23 @@ def test_a_pass_is_all_of_its_prompts_in_their_order(store: Store) -> None:
     assert sorted(store.open_pass(Kept, IDENTITY, keys(3, 4, 1)).stored()) == [0, 2]
 
 
+def test_a_pass_that_another_process_begins_at_the_same_moment_keeps_its_plan(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.open_pass(Kept, IDENTITY, keys(1, 2))
+    write(store, [1, 5])
+    find, first = store._find, iter([True])
+    monkeypatch.setattr(store, "_find", lambda *asked: None if next(first, False) else find(*asked))
+    same = store.open_pass(Kept, IDENTITY, keys(1, 2))
+    assert (same.planned.tolist(), same.stored()) == ([0, 1], {})  # the score of 1 would change its batches
+
+
 def test_the_process_that_is_ahead_says_how_far_a_pass_is(store: Store) -> None:
     slow, fast = (store.open_pass(Kept, IDENTITY, keys(1, 2, 3)) for _ in range(2))
     fast.write([(0, scores(1)), (1, scores(2))], 2, {"tokens": 20}, {"tree": (2, b"behind two")})
     slow.write([(0, scores(1))], 1, {"tokens": 10}, {"tree": (1, b"behind one")})
+    assert slow.state("tree") == b"behind two"
+    assert (slow.cost, slow.done) == ({"tokens": 20}, 2)
     found = store.open_pass(Kept, IDENTITY, keys(1, 2, 3))
     assert found.cost == {"tokens": 20}
     assert found.state("tree") == b"behind two"
