@@ -331,6 +331,10 @@ def test_a_statistic_that_does_not_vary_has_no_interval() -> None:
     assert found.value == 1
     assert math.isnan(found.low)
     assert "too few different questions" in found.note
+    nothing = Bootstrap(10).statistic(0 * features, lambda t: t[:, 0], 0)
+    assert nothing.note == "no question has a value"
+    unknown = Bootstrap(10).statistic(features, lambda t: t[:, 0] * math.nan, 10)
+    assert (unknown.defined, unknown.n, unknown.note) == (False, 10, "undefined for these answers")
 
 
 def sampled(known: float, sure: float, unsure: float, n: int, repeats: int = 400) -> tuple[float, float]:

@@ -253,8 +253,8 @@ class ConfidenceSequence:
     for each candidate mean m, one gambler bets that the mean is above m, and another that it is below. At the true
     mean the game is fair, and the chance that a gambler's capital ever grows by a factor of 2/alpha is at most alpha/2
     (Ville 1939). So the means against which neither gambler got there form an interval that holds the truth after
-    every question at once with probability 1 - alpha, however one decided to stop. Values need only be bounded and
-    come in random order: no normal distribution, no least number of questions.
+    every question at once with probability 1 - alpha = :data:`CONFIDENCE`, however one decided to stop. Values need
+    only be bounded and come in random order: no normal distribution, no least number of questions.
 
     The stake on a question is the best one for an interval at ``horizon``; a wrong horizon costs width, never
     coverage. At the horizon the interval reaches sqrt(2 log(2/alpha)) = 2.72 standard errors
@@ -265,12 +265,11 @@ class ConfidenceSequence:
 
     Args:
         bounds: least and greatest possible value.
-        confidence: 1 - alpha.
     """
 
-    def __init__(self, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE) -> None:
+    def __init__(self, bounds: tuple[float, float] = (0.0, 1.0)) -> None:
         self.floor, self.range = bounds[0], bounds[1] - bounds[0]
-        self.target = math.log(2 / (1 - confidence))
+        self.target = math.log(2 / (1 - CONFIDENCE))
         self._totals, self._weights, self._stakes, self._beyond = (np.zeros(0) for _ in range(4))
         self._sums = np.array([0.5, 1.0])  # one imagined question, as in the paper
         self._squares, self._seen = 0.25, 1.0

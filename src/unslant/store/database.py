@@ -280,11 +280,9 @@ _OPENING = threading.RLock()
 _HELD: list[threading.RLock] = []
 
 
-@contextmanager
-def opening() -> Iterator[None]:
-    """Keep other threads of this process from opening a store, and the process from forking."""
-    with _OPENING:
-        yield
+def opening() -> threading.RLock:
+    """The lock that keeps other threads of this process from opening a store, and the process from forking."""
+    return _OPENING
 
 
 def is_open(file: FileId | None) -> bool:
