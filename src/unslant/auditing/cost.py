@@ -19,12 +19,7 @@ from unslant.auditing import (
 )
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
-from unslant.presentations import (
-    auto_square,
-    given_order,
-    parse_labels,
-    present,
-)
+from unslant.presentations import auto_square, given_order, parse_labels, present
 from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
 from unslant.reports.numbers import about, count, significant

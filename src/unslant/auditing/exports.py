@@ -28,7 +28,7 @@ from unslant.errors import InputError
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
-from unslant.metrics import Estimate
+from unslant.metrics import METRICS, Estimate
 from unslant.metrics.catalogue import metric_at
 from unslant.questions import Question
 from unslant.reports.numbers import APART, has_interval, numbers
@@ -160,8 +160,7 @@ def _given(**entries: Any) -> dict[str, Any]:
 
 
 def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str]) -> dict[str, Any]:
-    estimate, metric = _estimate(result, key), metric_at(("metrics", "means", key))
-    assert metric is not None
+    estimate, metric = _estimate(result, key), METRICS[key]
     interval = {"lower": estimate.low, "upper": estimate.high, "confidence_level": estimate.confidence}
     return {
         "evaluation_result_id": key,

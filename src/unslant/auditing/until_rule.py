@@ -323,6 +323,6 @@ class ConfidenceSequence:
         def ahead(m: float) -> float:
             return float(self._gains(y, m).sum()) - self.target
 
-        if not len(y) or ahead(0.0) <= 0:
+        if ahead(0.0) <= 0:
             return 0.0
         return float(brentq(ahead, 0.0, 1.0, xtol=_PRECISION)) if ahead(1.0) < 0 else 1.0
