@@ -243,6 +243,33 @@ def test_squares_are_asked_where_they_are_worth_it() -> None:
     assert shares[100.0] < 0.5 < shares[0.1]
 
 
+def test_once_every_question_has_its_square_no_value_is_a_guess() -> None:
+    rng = np.random.default_rng(0)
+    search, expected, right = (
+        UntilSearch(0.02, np.ones(100, np.int64), rng.random(100), 1.0),
+        rng.random(100),
+        rng.random(100) < 0.5,
+    )
+
+    def values() -> np.ndarray:
+        asked, accuracy = search.asked, right[: search.questions] * 1.0
+        over_square = np.where(asked >= SQUARE, expected[: len(asked)], np.nan)
+        columns = {
+            "accuracy": accuracy,
+            "certainty": accuracy,
+            "expected_accuracy": over_square,
+            "pbm": over_square / 4,
+        }
+        search.look(columns, lambda name, values: (0.0, 1.0))
+        return search.values["expected_accuracy"]
+
+    values()
+    search.draws = 100  # the others in the published order alone
+    assert (values()[48:] != expected[48:]).all()
+    search.levels = np.maximum(search.levels, SQUARE)
+    np.testing.assert_array_equal(values(), expected)
+
+
 @pytest.mark.thorough
 def test_values_are_unbiased_with_any_share_of_squares() -> None:
     errors = []
@@ -269,6 +296,14 @@ def test_a_question_that_is_asked_in_all_orders_at_once_counts_as_its_mean_over_
         if search.next(intervals, np.zeros(search.whole)):
             break
     assert at_once
+
+
+def test_more_orders_are_not_asked_for_the_published_score() -> None:
+    """100 questions cannot show it to within 0.08, in however many orders; all other numbers were already known."""
+    until = audit(RuleModel(unsure), QUESTIONS[:100], until=0.08).run.until
+    widths = {key: (one["high"] - one["low"]) / 2 for key, one in until.path[-1].numbers.items()}
+    assert widths.pop("accuracy") > 0.08 > max(widths.values())
+    assert (until.ended, until.questions, until.whole, until.reached) == ("orders", 100, FIRST_WHOLE, False)
 
 
 @pytest.mark.parametrize("until", [0, 1, -1, 0.5, float("nan"), "0.1"])

@@ -226,7 +226,7 @@ class UntilSearch:
         return max(_ALIKE, self._over_squares.get(name, 0.0)) + (1 / share - 1) * self._missed
 
     def _more_orders(self, half: Mapping[str, float], noise: float) -> None:
-        """Once all questions are asked: ask a square of each, or all orders, if that is worthwhile."""
+        """Once all questions are asked: a square of each, or all orders, if an average over orders gains enough."""
         averaged = {name: one for name, one in half.items() if name in WITH_ORDERS}
         now = {name: self._variance(name) for name in averaged}
         squares = {name: one * math.sqrt(self._variance(name, 1.0) / now[name]) for name, one in averaged.items()}
@@ -234,7 +234,7 @@ class UntilSearch:
         levels = ((SQUARE, squares), (WHOLE, whole)) if (self.levels < SQUARE).any() else ((WHOLE, whole),)
         for level, narrowed in levels:
             narrower = (averaged[name] - narrowed[name] > _WORTH * averaged[name] for name in averaged)
-            if any(narrower) or (max(half.values(), default=0) > self.width >= max(narrowed.values(), default=1)):
+            if any(narrower) or max(averaged.values(), default=0) > self.width >= max(narrowed.values(), default=1):
                 self.levels = np.maximum(self.levels, level)
                 return
 
