@@ -49,6 +49,8 @@ def test_questions_that_are_all_alike_leave_something_open() -> None:
     assert 0.85 < low < 0.95
     assert high == 1.0
     assert ConfidenceSequence((-1.0, 1.0)).interval() == (-1.0, 1.0)
+    (nothing := ConfidenceSequence()).add(np.zeros(0), np.zeros(0), 10.0)  # as of questions without any PBM
+    assert nothing.interval() == (0.0, 1.0)
 
 
 def test_other_bounds_are_the_same_scaled() -> None:
