@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.metrics.synthetic import ask, make_questions
-from unslant.metrics import Bootstrap, OrderScores, compute, measure, read_scores
+from unslant.metrics import Bootstrap, Estimate, OrderScores, compute, measure, read_scores
 from unslant.metrics.measures import extended_measures
 from unslant.metrics.permutation import normalised_pbm
 from unslant.metrics.two_phase import (
@@ -139,6 +140,19 @@ def test_answers_that_never_agree_over_a_square_leave_no_doubt() -> None:
     assert Bootstrap(1000).two_phase(doubtful, known, 100, bounds=(0, 1)).high > 2 * certain.high
     few = Bootstrap(40, contexts=[f"c{q // 10}" for q in range(40)])
     assert "fewer than 5 contexts" in few.two_phase(np.resize([0.0, 1.0], 40), np.zeros(40), 40, bounds=(0, 1)).note
+
+
+def test_an_interval_of_two_phases_is_students_off_the_bounds_and_has_room_near_them() -> None:
+    def interval(values: np.ndarray, unsure: int = 0) -> Estimate:
+        bootstrap = Bootstrap(len(values), unsure=np.arange(len(values)) < unsure)
+        return bootstrap.two_phase(values, values, 100, bounds=(0, 1))
+
+    spread = interval(np.linspace(0.2, 0.8, 1000))
+    assert (spread.high - spread.low) / 2 == pytest.approx(1.96 * 0.6 / math.sqrt(12_000), rel=0.01)
+    alike = interval(np.full(1000, 0.5))
+    assert 0.49 < alike.low < 0.5 < alike.high < 0.51
+    few = np.where(np.arange(1000) < 3, 0.1, 0.0)  # a question that the part missed may be far off: 3 in 1,000 are
+    assert interval(few).high > 0.003 > interval(few, unsure=5).high
 
 
 def test_what_all_squares_show_alike_is_bounded_by_all_of_them() -> None:
