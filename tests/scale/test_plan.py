@@ -21,7 +21,7 @@ from unslant.presentations import control_presentations, present
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
 from unslant.scale import ShardOptions
-from unslant.scale.plan import Plan
+from unslant.scale.plan import Plan, Shard, stretch
 
 
 def plan_of(
@@ -111,6 +111,20 @@ def test_a_file_that_is_not_a_plan_is_refused(tmp_path: Path, text: str, problem
     path.write_text(text)
     with pytest.raises(InputError, match=problem):
         plan_of().agree(path)
+
+
+def test_a_plan_is_written_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*names: object) -> None:
+        raise OSError("a file system without links")
+
+    monkeypatch.setattr("os.link", refused)
+    plan_of().agree(tmp_path / "plan.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_the_first_question_has_no_question_before_it_whose_passage_it_could_share() -> None:
+    parts = [stretch(Shard(i, 2), ["one", "two", "three", "one"], [10, 10, 10, 10, 0]) for i in (1, 2)]
+    assert sorted(place for part in parts for place in part) == [0, 1, 2, 3]
 
 
 def test_a_changed_plan_is_noticed(tmp_path: Path) -> None:
