@@ -26,6 +26,17 @@ def test_answers_by_hand() -> None:
     assert found.excess.value == pytest.approx((right - chance).mean())
 
 
+@pytest.mark.parametrize(("n", "share"), [(10, 0.1), (20, 0.1), (10, 0.9), (30, 0.97)])
+def test_luck_that_went_one_way_counts_where_chances_differ(n: int, share: float) -> None:
+    """Of 3 to 5 options, ten wrong answers of ten differ in their chance alone: 0.62 to 0.86 were held."""
+    rng, held = np.random.default_rng(n), []
+    for _ in range(200):
+        chance, right = 1 / rng.integers(3, 6, n), (rng.random(n) < share).astype(float)
+        excess = above_chance(right, chance, Bootstrap(n, unsure=np.ones(n, bool))).excess
+        held.append(excess.low <= share - (1 / 3 + 1 / 4 + 1 / 5) / 3 <= excess.high)
+    assert np.mean(held) >= 0.93
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(4,), (2, 3, 4, 5, 6, 7, 8)])
 @pytest.mark.parametrize("count", [20, 100])

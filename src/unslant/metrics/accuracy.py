@@ -206,9 +206,12 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
         return ChanceTest(Estimate.undefined("no answer"), math.nan, False)
     # narrower bounds than those of any difference of shares: of four options, all right is 0.75 above chance, not 1
     bounds = -float(chance[both].max()), 1 - float(chance[both].min())
-    excess = bootstrap.mean(np.where(both, right - chance, np.nan), bounds=bounds, room="bounds, unsure")
+    yes_or_no = bool(np.isin(right[both], (0.0, 1.0)).all())
+    excess = bootstrap.mean(
+        np.where(both, right - chance, np.nan), bounds=bounds, swings=yes_or_no, room="bounds, unsure"
+    )
     right, chance = right[both], chance[both]
-    if np.isin(right, (0.0, 1.0)).all() and not bootstrap.sampling.clustered:
+    if yes_or_no and not bootstrap.sampling.clustered:
         p = _at_least(int(right.sum()), chance)
     else:
         residuals = np.zeros(len(both))

@@ -100,7 +100,7 @@ class Bootstrap:
             share: whether values are shares of something; if not, they are differences of shares.
             bounds: least and greatest possible value, if neither. The mean stays within them also where single values
                 do not (:func:`~unslant.metrics.two_phase.extended`).
-            swings: whether values are 1 or 0, for right or wrong, less a mean over orders.
+            swings: whether values are 1 or 0, for right or wrong, less a mean over orders or a chance.
             room: see :data:`Room`.
             note: why there is no value, where no question has one.
 

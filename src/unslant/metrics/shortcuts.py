@@ -166,7 +166,7 @@ def shortcuts(
                 _mean(guess),
                 bootstrap.mean(follow, note="no question on which model and shortcut are both wrong"),
                 _mean(chance),
-                bootstrap.mean(follow - chance, share=False),
+                bootstrap.mean(follow - chance, share=False, swings=True),
                 bootstrap.mean(applies),
             )
         )
