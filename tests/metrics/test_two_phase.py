@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.planted import Planted, at, planted_scores
 from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, Estimate, OrderScores, compute, measure, read_scores
-from unslant.metrics.measures import extended_measures
+from unslant.metrics.measures import extended_measures, means
 from unslant.metrics.permutation import normalised_pbm
 from unslant.metrics.two_phase import (
     TwoPhaseValues,
+    _blocks_of,
     beyond_places,
     known_values,
     over_squares,
@@ -71,6 +73,27 @@ def test_with_every_question_in_the_part_nothing_is_estimated(everything: Respon
     # nan is not equal to itself, which dataclasses heed from Python 3.13 on
     assert repr(found.preference) == repr(expected.preference)
     assert repr(found.over_orders) == repr(expected.over_orders)
+
+
+@pytest.mark.parametrize(("key", "knows", "pull", "at_random"),
+                         [("consistency", 0.8, 0.0, False), ("pbm", 0.8, 0.0, False), ("consistency", 0.95, 2.5, True),
+                          ("order_advantage", 0.8, 2.5, True)])  # fmt: skip
+def test_a_sample_in_which_no_answer_changes_leaves_room_for_others(
+    key: str, knows: float, pull: float, at_random: bool
+) -> None:
+    """Of 120 questions, 12 or 30 in all orders: a sample without a change was taken for certain. 0.75 to 0.88 held."""
+    model = Planted(label=at(0, pull), knows=knows, noise=1.0, hard=True)
+    truth, held = float(measure(planted_scores(model, 4000, seed=1))[key].mean()), []
+    for seed in range(100):
+        scores, rng = planted_scores(model, 120, seed=seed + 2), np.random.default_rng(seed)
+        agree = np.full(120, True) if at_random else scores.given.chosen == scores.reversed.chosen
+        checked = np.zeros(120, bool)
+        checked[rng.permutation(np.flatnonzero(agree))[: 30 if at_random else 12]] = True
+        some = _blocks_of(scores, checked | ~agree)
+        asked = replace(scores, blocks=some, stopped=agree & ~checked, checked=checked)
+        estimate = means(extended_measures(asked, None), Bootstrap.of(asked), None, asked)[key]
+        held.append(estimate.low <= truth <= estimate.high)
+    assert np.mean(held) >= 0.93
 
 
 def test_what_is_a_mean_over_orders_is_right_on_average_over_squares(everything: Responses, whole: OrderScores) -> None:

@@ -183,7 +183,7 @@ class Bootstrap:
         if spread is None or self._rare_may_be_missing(room, counted, off, width, difference):
             low, high = with_unseen((low, value, high), (floor, ceiling), size, confidence, alike=spread is None)
         if swings:
-            low, high = _with_swings((low, value, high), numerators[counted], denominators[counted], confidence)
+            low, high = with_swings((low, value, high), numerators[counted], denominators[counted], confidence)
         method = f"Agresti-Coull {self.sampling.words}" if spread else WILSON
         return Estimate(value, low, high, n, method, confidence)
 
@@ -360,7 +360,7 @@ def spread_answers(scores: OrderScores) -> Bools:
     return np.asarray(over_orders(scores, largest, least=2) < SETTLED)
 
 
-def _with_swings(
+def with_swings(
     interval: tuple[float, float, float], numerators: Floats, denominators: Floats, confidence: float
 ) -> tuple[float, float]:
     """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints, Jsonable, json_fields
+from unslant.arrays import Bools, Floats, Ints, Jsonable, json_fields
 from unslant.errors import InputError, one_of
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.association import mcnemar as mcnemar
@@ -21,9 +21,7 @@ from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.two_phase import TwoPhaseValues, extended, whole_part
-
-FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
+from unslant.metrics.two_phase import FALLING, FEW_OF_SUBJECT, TwoPhaseValues, extended, whole_part, with_left_out
 
 
 def measure(scores: OrderScores) -> dict[str, Floats]:
@@ -31,10 +29,14 @@ def measure(scores: OrderScores) -> dict[str, Floats]:
     return {metric.key: metric.values(scores) for metric in question_metrics()}
 
 
-def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues | None = None) -> Numbers:
+def means(
+    values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues | None, scores: OrderScores,
+    rows: Bools | slice = slice(None),
+) -> Numbers:  # fmt: skip
     """The mean of every metric over the questions that have it, with its interval.
 
     Args:
+        values: of these rows of ``scores``, extended to the questions that were not asked in all orders.
         phases: the metrics that are estimated in two phases.
     """
 
@@ -45,7 +47,13 @@ def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues |
             return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
         if metric.exact:
             return by_design(column)
-        return bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings, room="bounds, unsure")
+        bounds, swings = metric.bounds, metric.swings
+        estimate = bootstrap.mean(column, bounds=bounds, swings=swings, room="bounds, unsure")
+        one_way = metric.unmoved is not None and (metric.unmoved in bounds or swings or metric.key in FALLING)
+        if scores.represented is None or not one_way:
+            return estimate
+        asked, weights = metric.values(scores)[rows], scores.represented[rows]
+        return with_left_out(estimate, asked, weights, bootstrap, bounds=bounds, swings=swings)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
@@ -173,7 +181,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         habit = replace(habit, labels=part.labels, positions=part.positions, unsure=part.unsure, sticky=part.sticky)
     return Metrics(
         counts=_counts(scores),
-        means=means(values, bootstrap, phases),
+        means=means(values, bootstrap, phases, scores),
         above_chance=above_chance(score, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
@@ -228,7 +236,7 @@ def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseVal
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows], part=several)
-        table[str(subject)] = means(part, bootstrap) | in_phases
+        table[str(subject)] = means(part, bootstrap, None, scores, rows) | in_phases
     return table
 
 

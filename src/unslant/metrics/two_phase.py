@@ -25,7 +25,8 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.accuracy import accuracy, expected_accuracy, robust_accuracy, vote_accuracy
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.bootstrap import SHARE, Bootstrap, with_swings
+from unslant.metrics.estimate import Estimate, with_unseen
 from unslant.metrics.registry import Numbers, metric, question_metric, question_metrics
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
@@ -39,6 +40,7 @@ FALLING = ("consistency", "robust_accuracy")
 GRADUAL = ("pbm", "normalised_pbm")
 """Metrics that move no farther, where they are above 0, than the chance that a question's square shows a difference:
 if they are the same in the squares of all questions, the squares bound them, and not the part alone."""
+FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 PRIOR = 3.0
 """Weight, in questions, with which the regression shrinks towards "the same as over the square"."""
 
@@ -246,6 +248,36 @@ def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
     none = np.zeros(len(rows), bool)
     result[rows] = two_phase_values(np.where(checked, values, np.nan)[rows], features, np.arange(len(rows)), none)
     return result
+
+
+def with_left_out(
+    estimate: Estimate, values: Floats, weights: Floats, bootstrap: Bootstrap, *,
+    bounds: tuple[float, float] = SHARE, swings: bool = False,
+) -> Estimate:  # fmt: skip
+    """The mean of :func:`extended` values, with room for what the few questions asked in all orders do not show.
+
+    A question left out is predicted to keep its answer in every order, so the prediction errs in one direction only. If
+    none of ten questions that stand for 90 changes its answer, the mean varies as if the 90 were known not to change
+    theirs; but ten miss a change that 26 % of such questions have, with 5 % probability.
+
+    Args:
+        values: (Q,) over all orders, not extended; nan for those left out.
+        weights: (Q,) :attr:`~unslant.metrics.scores.OrderScores.represented`.
+        swings: see :meth:`~unslant.metrics.Bootstrap.mean`; else values have ``bounds``, and no order changes the
+            answer where they are at one.
+    """
+    asked = (weights > 0) & np.isfinite(values)
+    if math.isnan(estimate.low):
+        return estimate
+    if not asked.any():
+        return Estimate.bare(estimate.value, estimate.n, FEW_OF_SUBJECT)
+    ends, weights = (estimate.low, estimate.value, estimate.high), weights * asked
+    if swings:
+        low, high = with_swings(ends, (values * weights)[asked], weights[asked], estimate.confidence)
+    else:
+        size = bootstrap.sampling.effective_units(weights, asked)
+        low, high = with_unseen(ends, bounds, size, estimate.confidence, alike=False)
+    return replace(estimate, low=low, high=high)
 
 
 def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, key: str = "") -> Floats:

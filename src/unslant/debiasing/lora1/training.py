@@ -226,7 +226,9 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
         if question.answers:
             accuracies[at] = credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()
     subjects, contexts = ([getattr(question, name) for question in usable] for name in ("subject", "context"))
-    accuracy = Bootstrap(len(usable), subjects, contexts=contexts, unsure=unsure).mean(accuracies)
+    accuracy = Bootstrap(len(usable), subjects, contexts=contexts, unsure=unsure).mean(
+        accuracies, room="bounds, unsure"
+    )
     known = accuracies[np.isfinite(accuracies)]
     spread = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else math.nan
     right = accuracy.value, accuracy.n, spread, accuracy.low, accuracy.high

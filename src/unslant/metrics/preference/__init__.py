@@ -18,7 +18,7 @@ from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.sampling import holm, student
 from unslant.metrics.scores import OrderScores, credit
-from unslant.metrics.two_phase import extended
+from unslant.metrics.two_phase import extended, with_left_out
 from unslant.responses import DECISION
 
 LAST = "last"
@@ -234,6 +234,8 @@ class _Sentence:
         names = self._names(self.meaning, unknown=("label", "position"))
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
+        if (weights := self.scores.represented) is not None:
+            unsure = with_left_out(unsure, self.unsure, weights, self.bootstrap)
         return Preference(
             finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
         )
