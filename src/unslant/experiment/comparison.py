@@ -224,7 +224,7 @@ def mean_over_sets(
     return replace(whole, low=min(whole.low, whole.value - below), high=max(whole.high, whole.value + above))
 
 
-_SMALL = 4
+_SMALL = 2
 """Questions of the average set for each of a small one, or more."""
 
 
