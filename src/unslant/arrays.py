@@ -37,6 +37,13 @@ def first_best(logprobs: Floats) -> int | None:
     return int((logprobs >= best - TIE_TOLERANCE).argmax()) if np.isfinite(best) else None
 
 
+def mean_by(group: Ints, values: Floats | Bools, size: int) -> Floats:
+    """(size,) mean over the values of each group, 0 to size - 1, that are not nan; nan where it has none."""
+    known = ~np.isnan(values)
+    total, n = (np.bincount(group, weights, size) for weights in (np.where(known, values, 0.0), known))
+    return np.asarray(np.divide(total, n, out=np.full(size, np.nan), where=n > 0))
+
+
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Key -> its values, both in the order in which they come."""
     groups: dict[K, list[V]] = {}

@@ -21,14 +21,14 @@ def test_cochran_by_hand() -> None:
     right = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]], float)
     columns, rows, k = right.sum(axis=0), right.sum(axis=1), 3
     by_hand = (k - 1) * (k * (columns**2).sum() - columns.sum() ** 2) / (k * rows.sum() - (rows**2).sum())
-    found = cochran(right, 4)
+    found = cochran(right, 4, np.arange(len(right)))
     assert found.q == pytest.approx(by_hand)
     assert (found.degrees, found.questions, found.orders, found.n_options) == (2, 8, 3, 4)
     assert 0.02 < found.p < 0.1
 
 
 def test_orders_that_never_decide_do_not_differ() -> None:
-    found = cochran(np.array([[1.0, 1.0], [0.0, 0.0]]), 2)
+    found = cochran(np.array([[1.0, 1.0], [0.0, 0.0]]), 2, np.arange(2))
     assert (found.q, found.p) == (0, 1)
 
 

@@ -145,10 +145,8 @@ def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", over: str = "
         over: key of PBM: ``square_pbm`` for that over a Latin square.
     """
     x, y = ([row[key].value for row in rows] for key in (over, "expected_accuracy"))
-    r, p = correlation(x, y, of=of)
-    rank, rank_p = correlation(x, y, "spearman", of=of)
-    keys = ("pearson", "pearson_p", "spearman", "spearman_p")
-    return Numbers(dict(zip([f"pbm_accuracy.{key}" for key in keys], (r, p, rank.value, rank_p), strict=True)))
+    numbers = associate(x, y, ("pearson", "spearman"), of=of)
+    return Numbers({f"pbm_accuracy.{metric.key}": value for metric, value in numbers.items()})
 
 
 def agreement(ours: Mapping[str, float], external: Mapping[str, float], kinds: Sequence[Kind] = BY_DEFAULT) -> Numbers:

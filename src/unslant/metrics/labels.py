@@ -110,6 +110,12 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     return tuple(rows)
 
 
+def slot_counts(slots: Slots) -> Floats:
+    """(Q, 3N) gold, hit and predicted of the questions with one right option; zeros for the others."""
+    single = ~np.isnan(slots.gold[:, :1])
+    return np.concatenate([np.where(single, np.nan_to_num(x), 0) for x in (slots.gold, slots.hit, slots.predicted)], 1)
+
+
 def _recall_moments(totals: Floats) -> tuple[Floats, Floats]:
     """(R, 3L) totals of gold, hit, predicted to the mean of L recalls and their population standard deviation, (R,).
 
@@ -192,9 +198,8 @@ def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
         unit: (Q,) number of the passage of each question, where some share one: answers about it can fall back on the
             same place, so that chance does more (:func:`_design_effect`).
     """
-    single = ~np.isnan(slots.gold[:, 0])
-    counts = np.concatenate([np.nan_to_num(x[single]) for x in (slots.gold, slots.hit, slots.predicted)], axis=1)
-    totals, n = counts.sum(axis=0, keepdims=True), int(single.sum())
+    single, totals = ~np.isnan(slots.gold[:, 0]), slot_counts(slots).sum(axis=0, keepdims=True)
+    n = int(single.sum())
     never = int((totals[0, : slots.gold.shape[1]] == 0).sum())
     note = f"the right option never has {never} of the labels; " if never and n else ""
 

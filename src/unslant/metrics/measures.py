@@ -21,7 +21,9 @@ from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.two_phase import FALLING, FEW_OF_SUBJECT, TwoPhaseValues, extended, whole_part, with_left_out
+from unslant.metrics.two_phase import FALLING, TwoPhaseValues, extended, whole_part, with_left_out
+
+FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 
 
 def measure(scores: OrderScores) -> dict[str, Floats]:
@@ -49,11 +51,9 @@ def means(
             return by_design(column)
         bounds, swings = metric.bounds, metric.swings
         estimate = bootstrap.mean(column, bounds=bounds, swings=swings, room="bounds, unsure")
-        one_way = metric.unmoved is not None and (metric.unmoved in bounds or swings or metric.key in FALLING)
-        if scores.represented is None or not one_way:
+        if scores.stopped is None or not (metric.unmoved in bounds or swings or metric.key in FALLING):
             return estimate
-        asked, weights = metric.values(scores)[rows], scores.represented[rows]
-        return with_left_out(estimate, asked, weights, bootstrap, bounds=bounds, swings=swings)
+        return with_left_out(estimate, metric.values(scores), scores, bootstrap, rows, bounds=bounds, swings=swings)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 

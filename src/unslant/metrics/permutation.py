@@ -325,7 +325,7 @@ def _chance_variance(right: Floats, unit: Codes) -> float:
     return float(((rest - rest.mean(axis=0)) ** 2).sum()) * units / (units - 1) / right.size / len(right)
 
 
-def cochran(right: Floats, n_options: int, unit: Codes | None = None) -> CochranTest:
+def cochran(right: Floats, n_options: int, unit: Codes) -> CochranTest:
     """Cochran's Q of (Q, K) answers that are right (1) or wrong (0), two questions and two orders at least.
 
     Q compares the totals of orders with what they would vary by if orders did not matter. That is the sum of squares of

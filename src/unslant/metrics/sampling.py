@@ -236,10 +236,8 @@ class Sampling:
         return _Grouping(unit, stratum, np.bincount(stratum))
 
 
-def by_unit(values: Floats, unit: Codes | None) -> Floats:
-    """Totals over the questions of each unit, (Q, F) in and (U, F) out; the values themselves without units."""
-    if unit is None:
-        return values
+def by_unit(values: Floats, unit: Codes) -> Floats:
+    """Totals over the questions of each unit, (Q, F) in and (U, F) out."""
     _, codes = np.unique(unit, return_inverse=True)
     return _sums(values, codes, int(codes.max(initial=-1)) + 1)
 

@@ -305,15 +305,6 @@ class OrderScores(QuestionArrays):
         return bool(((self.order_counts > 0) & ~self.checked).any())
 
     @cached_property
-    def represented(self) -> Floats | None:
-        """(Q,) how many questions each stands for in the numbers over orders: 0 of ``stopped``, which those of
-        ``checked`` stand for; None where all were asked in all orders."""
-        if self.stopped is None or self.checked is None or not self.stopped.any():
-            return None
-        left_out = float(self.stopped.sum()) / max(1, int(self.checked.sum()))
-        return np.where(self.stopped, 0.0, 1.0 + left_out * self.checked)
-
-    @cached_property
     def reordered(self) -> bool:
         """Whether any question was shown in two orders; if not, no number can say anything about orders."""
         return bool((self.order_counts > 1).any())

@@ -12,7 +12,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, json_fields
 from unslant.metrics.association import p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate, verdict
+from unslant.metrics.estimate import Estimate, by_design, verdict
 from unslant.metrics.registry import Numbers, metric
 from unslant.metrics.scores import Places
 from unslant.questions import Question
@@ -121,6 +121,15 @@ def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
     return {**picks, ANSWER_RUN: runs}
 
 
+def credit_of(questions: Sequence[Question], picks: Sequence[set[int]]) -> Floats:
+    """(Q, 2) share of each question's picks that is right, and of its options; nan without a pick or a right option."""
+    shares = np.full((len(questions), 2), np.nan)
+    for q, (question, pick) in enumerate(zip(questions, picks, strict=True)):
+        if pick and question.answers:
+            shares[q] = len(pick & question.answers) / len(pick), len(question.answers) / len(question.options)
+    return shares
+
+
 @metric("shortcuts.score", "scores alone", "accuracy of the shortcut, where it applies", unit="share")
 @metric("shortcuts.guess", "guessing", "accuracy of guessing on the same questions", unit="share", plain=True)
 @metric("follow", "followed when wrong", "the model's answer is the shortcut's, both being wrong", unit="share")
@@ -144,37 +153,31 @@ def shortcuts(
     if bootstrap is None:
         subjects, contexts = ([getattr(question, name) for question in questions] for name in ("subject", "context"))
         bootstrap = Bootstrap(len(questions), subjects, contexts=contexts)
-    rows = rows or range(len(questions))
+    places = np.arange(len(questions)) if rows is None else np.asarray(rows, np.intp)
     measured = []
     for name, picks in shortcut_picks(questions).items():
-        score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
-        for q, question, pick, answer in zip(rows, questions, picks, chosen, strict=True):
+        score, guess, follow, chance, applies = np.full((5, len(questions)), np.nan)
+        score[places], guess[places] = credit_of(questions, picks).T
+        for q, question, pick, answer in zip(places, questions, picks, chosen, strict=True):
             if not question.answers:
                 continue
             applies[q] = bool(pick)
-            if not pick:
-                continue
-            score[q] = len(pick & question.answers) / len(pick)
-            guess[q] = len(question.answers) / len(question.options)
-            if answer is not None and answer >= 0 and answer not in question.answers and not pick & question.answers:
+            wrong = answer is not None and answer >= 0 and answer not in question.answers
+            if pick and wrong and not pick & question.answers:
                 follow[q] = answer in pick
                 chance[q] = len(pick) / (len(question.options) - len(question.answers))
         measured.append(
             Shortcut(
                 name,
                 bootstrap.mean(score, note="it applies to no question"),
-                _mean(guess),
+                by_design(guess).value,
                 bootstrap.mean(follow, note="no question on which model and shortcut are both wrong"),
-                _mean(chance),
+                by_design(chance).value,
                 bootstrap.mean(follow - chance, share=False, swings=True),
                 bootstrap.mean(applies),
             )
         )
     return tuple(measured)
-
-
-def _mean(values: Floats) -> float:
-    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
 _EXCESS = "share of answers that are the {} option minus share of right ones"

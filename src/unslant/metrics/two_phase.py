@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, Ints
+from unslant.arrays import Bools, Floats, Ints, mean_by
 from unslant.metrics.accuracy import accuracy, expected_accuracy, robust_accuracy, vote_accuracy
 from unslant.metrics.bootstrap import SHARE, Bootstrap, with_swings
 from unslant.metrics.estimate import Estimate, with_unseen
@@ -40,7 +40,6 @@ FALLING = ("consistency", "robust_accuracy")
 GRADUAL = ("pbm", "normalised_pbm")
 """Metrics that move no farther, where they are above 0, than the chance that a question's square shows a difference:
 if they are the same in the squares of all questions, the squares bound them, and not the part alone."""
-FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 PRIOR = 3.0
 """Weight, in questions, with which the regression shrinks towards "the same as over the square"."""
 
@@ -121,9 +120,7 @@ def _over_square(scores: OrderScores, values: Callable[[OrderScores], Floats]) -
     if scores.full is None:
         return np.full(len(scores), np.nan)
     pairs, rows = over_squares(scores)
-    counts = np.bincount(rows, minlength=len(scores))
-    totals = np.bincount(rows, values(pairs), len(scores))
-    return np.asarray(np.divide(totals, counts, out=np.full(len(scores), np.nan), where=counts > 0))
+    return mean_by(rows, values(pairs), len(scores))
 
 
 NO_SQUARES = "every question was shown in the same orders, not in Latin squares"
@@ -251,7 +248,7 @@ def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
 
 
 def with_left_out(
-    estimate: Estimate, values: Floats, weights: Floats, bootstrap: Bootstrap, *,
+    estimate: Estimate, values: Floats, scores: OrderScores, bootstrap: Bootstrap, rows: Bools | slice = slice(None), *,
     bounds: tuple[float, float] = SHARE, swings: bool = False,
 ) -> Estimate:  # fmt: skip
     """The mean of :func:`extended` values, with room for what the few questions asked in all orders do not show.
@@ -262,16 +259,18 @@ def with_left_out(
 
     Args:
         values: (Q,) over all orders, not extended; nan for those left out.
-        weights: (Q,) :attr:`~unslant.metrics.scores.OrderScores.represented`.
+        rows: the questions of the mean.
         swings: see :meth:`~unslant.metrics.Bootstrap.mean`; else values have ``bounds``, and no order changes the
             answer where they are at one.
     """
-    asked = (weights > 0) & np.isfinite(values)
-    if math.isnan(estimate.low):
+    stopped, checked = scores.stopped, scores.checked
+    if stopped is None or checked is None or not stopped.any() or math.isnan(estimate.low):
         return estimate
+    each = 1 + float(stopped.sum()) / max(1, int(checked.sum())) * checked  # questions that each stands for
+    values, weights = values[rows], np.where(stopped | np.isnan(values), 0.0, each)[rows]
+    asked, ends = weights > 0, (estimate.low, estimate.value, estimate.high)
     if not asked.any():
-        return Estimate.bare(estimate.value, estimate.n, FEW_OF_SUBJECT)
-    ends, weights = (estimate.low, estimate.value, estimate.high), weights * asked
+        return Estimate.bare(estimate.value, estimate.n, "none of these questions was asked in all orders: no interval")
     if swings:
         low, high = with_swings(ends, (values * weights)[asked], weights[asked], estimate.confidence)
     else:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from unslant.arrays import Jsonable, jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.accuracy import LEVEL, above_chance
-from unslant.metrics.estimate import p_of
+from unslant.metrics.estimate import by_design, p_of
 from unslant.metrics.sampling import holm
-from unslant.metrics.shortcuts import longest
+from unslant.metrics.shortcuts import credit_of, longest
 from unslant.presentations import ALPHABETS
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
@@ -177,7 +175,7 @@ def check_questions(
         opened = open_source(source, "questions", fields or {}, name)
         question_set, records = read_source(opened, fields, True, answer_base, answer_kind)
     questions = list(question_set)
-    hits, chance = _longest_is_right(questions)
+    hits, chance = credit_of(questions, [longest(question) for question in questions]).T
     bootstrap = Bootstrap(len(questions), [q.subject for q in questions], contexts=[q.context for q in questions])
     return QuestionCheck(
         question_set,
@@ -185,7 +183,7 @@ def check_questions(
         _oddities(question_set),
         gold_positions(questions),
         bootstrap.mean(hits, note="no question whose options differ in length has a right one"),
-        float(np.nanmean(chance)) if np.isfinite(chance).any() else float("nan"),
+        by_design(chance).value,
         above_chance(hits, chance, bootstrap).excess,
     )
 
@@ -291,17 +289,6 @@ def gold_positions(questions: Sequence[Question]) -> GoldPositions:
     # the p-value of a file with every right option in one place would underflow to 0
     p = max(float(chdtrc(degrees, statistic)), sys.float_info.min) if degrees else float("nan")
     return GoldPositions(tuple(counts), tuple(expected), statistic, degrees, p, tested)
-
-
-def _longest_is_right(questions: Sequence[Question]) -> tuple[Any, Any]:
-    """For each question, the share of its longest options that is right, and of all options; nan where undefined."""
-    hits, chance = np.full(len(questions), np.nan), np.full(len(questions), np.nan)
-    for q, question in enumerate(questions):
-        picks = longest(question)
-        if picks and question.answers:
-            hits[q] = len(picks & question.answers) / len(picks)
-            chance[q] = len(question.answers) / len(question.options)
-    return hits, chance
 
 
 def _headline(check: QuestionCheck) -> str:

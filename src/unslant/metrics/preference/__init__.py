@@ -234,8 +234,7 @@ class _Sentence:
         names = self._names(self.meaning, unknown=("label", "position"))
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
-        if (weights := self.scores.represented) is not None:
-            unsure = with_left_out(unsure, self.unsure, weights, self.bootstrap)
+        unsure = with_left_out(unsure, self.unsure, self.scores, self.bootstrap)
         return Preference(
             finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
         )

@@ -86,8 +86,9 @@ def unbiased_answer() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         row = row_of(state.metadata, reply_of(state.output), read_reply)
+        right = correct(row.status, row.chosen, row.answers, row.text_ranks)
         return Score(
-            value="C" if correct(row) == 1.0 else "I",
+            value="C" if right == 1.0 else "I",
             answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
             explanation=state.output.completion,
             metadata={"status": row.status},

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable, json_fields, jsonable
+from unslant.arrays import Floats, Jsonable, json_fields, jsonable, mean_by
 from unslant.errors import InputError
 from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels, verdict
 from unslant.metrics.base_rate import MATERIAL as UNEVEN
@@ -131,12 +131,9 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
     if len(sizes) != 1 or not all(len(scores) for scores in variants):
         return Estimate.undefined("questions differ in their number of options" if sizes else "no Nvr-X responses")
     subjects = sorted({subject for scores in variants for subject in scores.subjects})
-    means = np.full((len(subjects), len(variants)), np.nan)
-    for x, scores in enumerate(variants):
-        codes = np.searchsorted(subjects, scores.subjects)
-        counts = np.bincount(codes, minlength=len(subjects))
-        sums = np.bincount(codes, scores.correct(), len(subjects))
-        means[:, x] = np.divide(sums, counts, out=means[:, x], where=counts > 0)
+    codes = [np.searchsorted(subjects, scores.subjects) for scores in variants]
+    pairs = zip(codes, variants, strict=True)
+    means = np.column_stack([mean_by(of, scores.correct(), len(subjects)) for of, scores in pairs])
     means = means[np.isfinite(means).all(axis=1)]
     features = np.column_stack([means, np.ones(len(means))])
     bootstrap = Bootstrap(len(means), seed=seed, across_subjects=True)

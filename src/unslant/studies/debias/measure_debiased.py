@@ -12,7 +12,7 @@ from unslant.arrays import Bools, Floats, Jsonable
 from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
 from unslant.metrics.bootstrap import spread_answers
-from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
+from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd, slot_counts
 from unslant.metrics.permutation import order_accuracy
 from unslant.metrics.read_scores import order_scores
 from unslant.metrics.registry import bounds_of, metric
@@ -260,7 +260,7 @@ def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str
     picks = np.random.default_rng(seed).integers(2, size=(SWAPS + 1, unit.max(initial=-1) + 1))
     swaps = picks[:, unit].astype(np.float64)
     swaps[0] = 0  # the observed answers
-    first, second = (_slot_counts(scores) for scores in (now, before))
+    first, second = (slot_counts(given_slots(scores)) for scores in (now, before))
     moved = swaps @ (second - first)
     totals = first.sum(axis=0) + moved, second.sum(axis=0) - moved
     changes_of = {
@@ -268,16 +268,11 @@ def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str
         "ckld_smoothed": ckld(totals[0], CKLD_PSEUDO_COUNT) - ckld(totals[1], CKLD_PSEUDO_COUNT),
         "acc_std": _spread_changes(now, before, swaps),
     }
-    return {name: _share_as_far(values) for name, values in changes_of.items()}
-
-
-def _slot_counts(scores: OrderScores) -> Floats:
-    """(Q, 3N) gold, hit and predicted of the questions with one right option; zeros for the others."""
-    slots = given_slots(scores)
-    single = ~np.isnan(slots.gold[:, :1])
-    return np.concatenate(
-        [np.where(single, np.nan_to_num(x), 0.0) for x in (slots.gold, slots.hit, slots.predicted)], 1
-    )
+    # _NOISE: swaps that give the observed value again may differ from it by rounding.
+    return {
+        name: float((np.abs(values) >= abs(values[0]) - _NOISE).mean()) if np.isfinite(values[0]) else math.nan
+        for name, values in changes_of.items()
+    }
 
 
 def _spread_changes(now: OrderScores, before: OrderScores, swaps: Floats) -> Floats:
@@ -293,11 +288,3 @@ def _spread_changes(now: OrderScores, before: OrderScores, swaps: Floats) -> Flo
             variances[side] += sums.var(axis=1)
     spread: Floats = (np.sqrt(variances[0]) - np.sqrt(variances[1])) / max(total, 1)
     return spread
-
-
-def _share_as_far(values: Floats) -> float:
-    """Share of values at least as far from 0 as the first, including the first."""
-    if not np.isfinite(values[0]):
-        return math.nan
-    # _NOISE: swaps that give the observed value again may differ from it by rounding.
-    return float((np.abs(values) >= abs(values[0]) - _NOISE).mean())

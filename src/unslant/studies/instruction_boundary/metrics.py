@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from unslant.arrays import Bools, Floats, Ints, Jsonable
+from unslant.arrays import Bools, Floats, Ints, Jsonable, mean_by
 from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.experiment.comparison import unpaired_difference
@@ -191,10 +191,7 @@ class SettingReplies:
     def share(self, rows: Bools, among: Bools | None = None) -> Floats:
         """(Q,) share of each question's replies, by default among those that came; ``nan`` without any."""
         first, question = self._questions
-        counted = self.came if among is None else among
-        n = np.bincount(question, counted, len(first))
-        hits = np.bincount(question, rows & counted, len(first))
-        return np.asarray(np.divide(hits, n, out=np.full(len(first), np.nan), where=n > 0), np.float64)
+        return mean_by(question, np.where(self.came if among is None else among, rows, np.nan), len(first))
 
     @cached_property
     def accuracy(self) -> Floats:

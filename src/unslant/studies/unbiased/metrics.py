@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, Jsonable
+from unslant.arrays import Bools, Floats, Jsonable, mean_by
 from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.metrics import Bootstrap, Estimate, Numbers
@@ -24,7 +24,7 @@ from unslant.metrics.estimate import by_design
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
-from unslant.responses import NO_ANSWER, Response, Responses
+from unslant.responses import NO_ANSWER, Responses
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,14 @@ class BoatMetrics(Jsonable):
     failed: int
 
 
-def correct(row: Response) -> float:
+def correct(
+    status: str, chosen: Collection[int] | None, answers: Collection[int], ranks: Sequence[int], scored: bool = False
+) -> float:
     """1 if one row is right, 0 if not or if its reply has no answer, nan if no reply came.
 
     A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
-    text counting as one.
+    text (``ranks``) counting as one.
     """
-    return _correct(row.status, row.chosen, row.answers, row.text_ranks, row.logprobs is not None)
-
-
-def _correct(
-    status: str, chosen: Collection[int] | None, answers: Collection[int], ranks: Sequence[int], scored: bool
-) -> float:
     if status in NO_ANSWER:
         return 0.0
     if status != "ok" or chosen is None:
@@ -107,7 +103,7 @@ class Outcomes:
         items, none_found, none_invented: (Q,) see :class:`BoatMetrics`; nan where there is none.
 
     Raises:
-        InputError: if no row belongs to a presentation of the unbiased evaluator.
+        InputError: if no row is of the unbiased evaluator, or an intervention is unknown or missing.
     """
 
     def __init__(self, responses: Responses) -> None:
@@ -119,16 +115,20 @@ class Outcomes:
             for name in ("question_id", "subject", "kind", "run", "interventions", "contents", "answers", "chosen",
                          "status", "text_ranks")
         )  # fmt: skip
-        _check_interventions(ids, kinds, changes)
+        for name, kind, codes in zip(ids, kinds, changes, strict=True):
+            if unknown := sorted(set(codes) - NAMES.keys()):
+                raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
+            if kind == ONLY and not codes:
+                raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
         scored = np.asarray(table["logprobs"].is_valid())
-        self._hit = np.array(list(map(_correct, status, chosen, answers, ranks, scored.tolist())))
+        self._hit = np.array(list(map(correct, status, chosen, answers, ranks, scored.tolist())))
         place = {name: i for i, name in enumerate(dict.fromkeys(ids))}
         self._question = np.array([place[name] for name in ids])
         self.ids = list(place)
         self.subjects = [subjects[row] for row in np.unique(self._question, return_index=True)[1]]
         self.contexts = responses.passages_of(self.ids)
-        codes = ["+".join(names) if kind == ONLY else "" for kind, names in zip(kinds, changes, strict=True)]
-        conditions = list(map(Variant, kinds, runs, codes))
+        alone = ["+".join(names) if kind == ONLY else "" for kind, names in zip(kinds, changes, strict=True)]
+        conditions = list(map(Variant, kinds, runs, alone))
         self._conditions = {condition: i for i, condition in enumerate(dict.fromkeys(conditions))}
         self._condition = np.array([self._conditions[condition] for condition in conditions])
         self._status = np.where(np.isnan(self._hit), "error", np.array(status))
@@ -151,10 +151,7 @@ class Outcomes:
 
     def _mean(self, rows: Bools, values: Floats) -> Floats:
         """(Q,) mean of the defined values of some rows; nan where there are none."""
-        mask = rows & ~np.isnan(values)
-        n = np.bincount(self._question, mask, len(self.ids))
-        total = np.bincount(self._question, np.where(mask, values, 0.0), len(self.ids))
-        return np.asarray(np.divide(total, n, out=np.full(len(n), math.nan), where=n > 0), np.float64)
+        return mean_by(self._question, np.where(rows, values, math.nan), len(self.ids))
 
     def _product(self, condition: Variant, values: Floats) -> Floats:
         """(Q,) product of the values of each question under a condition; nan where it was not asked."""
@@ -200,15 +197,6 @@ class Outcomes:
         """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
         rows = zip(*columns, strict=True) if columns else [()] * len(self.ids)
         return np.array([mean_defined(row) for row in rows])
-
-
-def _check_interventions(ids: Sequence[str], kinds: Sequence[str], changes: Sequence[Sequence[str]]) -> None:
-    """Raise InputError for an unknown intervention, or none where one was applied alone."""
-    for name, kind, codes in zip(ids, kinds, changes, strict=True):
-        if unknown := sorted(set(codes) - NAMES.keys()):
-            raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
-        if kind == ONLY and not codes:
-            raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
 
 
 def mean_defined(values: Iterable[float]) -> float:
