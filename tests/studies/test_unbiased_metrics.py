@@ -165,11 +165,15 @@ def test_by_subject():
     }
 
 
+def right_of(row):
+    return correct(row.status, row.chosen, row.answers, row.text_ranks, row.logprobs is not None)
+
+
 def test_the_first_of_equal_labels_counts():
     tied = row("a", "vanilla", True)
-    assert correct(replace(tied, logprobs=np.full(4, -1.0), chosen=None)) == 1.0
+    assert right_of(replace(tied, logprobs=np.full(4, -1.0), chosen=None)) == 1.0
     tied = row("a", "vanilla", True, none="right")
-    assert correct(replace(tied, logprobs=np.full(5, -1.0), chosen=None)) == 0.0
+    assert right_of(replace(tied, logprobs=np.full(5, -1.0), chosen=None)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ def test_answers_in_words_must_be_the_right_set_of_texts(chosen, right):
         "q", "vanilla", "generate", ("A", "B", "C"), (0, 1, 2), frozenset({0, 2}), 3,
         chosen=None if chosen is None else frozenset(chosen), text_ranks=(1, 0, 1),
     )  # fmt: skip
-    assert correct(answer) == pytest.approx(right, nan_ok=True)
+    assert right_of(answer) == pytest.approx(right, nan_ok=True)
 
 
 def test_other_responses_are_refused():
