@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,14 @@ def test_accuracies_by_hand():
     )
     assert one.truth == pytest.approx({"single": 1 / 3, "several": 1 / 3, "none": 1 / 3})
     assert one["outputs_sparse"].value == pytest.approx(2 / 6)
+
+
+def test_options_of_the_same_text_are_one_answer_in_the_score_and_in_its_row():
+    replies = ({2}, {0, 2}, {1}, {2, 3})
+    rows = [replace(row(i, {0}, chosen), text_ranks=(1, 0, 1, 2)) for i, chosen in enumerate(replies)]
+    result = result_of(table(*rows))
+    assert result.metrics.of("vanilla", "choice")["accuracy"].value == 0.5
+    assert result.of_questions()["right"] == [1, 1, 0, 0]
 
 
 def test_statuses_are_never_answers():

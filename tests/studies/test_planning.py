@@ -215,6 +215,14 @@ def test_too_few_questions_are_named_with_what_they_give() -> None:
     assert plan.headline.startswith("300 questions are too few; about 2,400 are needed.")
 
 
+@pytest.mark.parametrize(("available", "detects"), [(2, False), (5, False), (6, True)])
+@pytest.mark.parametrize("goal", [None, 0.02])
+def test_differences_are_named_only_where_some_are_detected(available: int, detects: bool, goal: float | None) -> None:
+    plan = unslant.plan(available=available, half_width=goal)
+    assert ("no differences between models" in plan.headline) is not detects
+    assert "1.000" not in plan.headline
+
+
 def test_the_first_screen_is_short() -> None:
     page = unslant.plan(half_width=0.02).page()
     assert len(page.headline.split()) <= 30

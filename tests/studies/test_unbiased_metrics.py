@@ -11,7 +11,7 @@ import pytest
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
-from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult, correct
+from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult
 
 
 def fields_of(name):
@@ -165,15 +165,11 @@ def test_by_subject():
     }
 
 
-def right_of(row):
-    return correct(row.status, row.chosen, row.answers, row.text_ranks, row.logprobs is not None)
-
-
 def test_the_first_of_equal_labels_counts():
     tied = row("a", "vanilla", True)
-    assert right_of(replace(tied, logprobs=np.full(4, -1.0), chosen=None)) == 1.0
+    assert replace(tied, logprobs=np.full(4, -1.0), chosen=None).is_right
     tied = row("a", "vanilla", True, none="right")
-    assert right_of(replace(tied, logprobs=np.full(5, -1.0), chosen=None)) == 0.0
+    assert not replace(tied, logprobs=np.full(5, -1.0), chosen=None).is_right
 
 
 @pytest.mark.parametrize(
@@ -185,7 +181,9 @@ def test_answers_in_words_must_be_the_right_set_of_texts(chosen, right):
         "q", "vanilla", "generate", ("A", "B", "C"), (0, 1, 2), frozenset({0, 2}), 3,
         chosen=None if chosen is None else frozenset(chosen), text_ranks=(1, 0, 1),
     )  # fmt: skip
-    assert right_of(answer) == pytest.approx(right, nan_ok=True)
+    result = UnbiasedResult.of(table(answer))
+    assert result.metrics.vanilla.value == pytest.approx(right, nan_ok=True)
+    assert result.of_questions()["right"] == [int(right == 1.0)], "its row in to_pandas says the same as the score"
 
 
 def test_other_responses_are_refused():

@@ -315,21 +315,28 @@ def paired_difference(
     )
 
 
+def with_two_more(n: int, mean: float, variance: float = 0.0) -> tuple[float, float]:
+    """Mean and variance of n questions and two more, one right and one wrong.
+
+    60 right answers do not vary, and yet cannot show a difference of one point: a unanimous sample proves little.
+    """
+    at = (n * mean + 1) / (n + 2)
+    return at, (n * (variance + (mean - at) ** 2) + at**2 + (1 - at) ** 2) / (n + 2)
+
+
 def detectable_difference(
     n: int, mean: float, variance: float, design_effect: float = 1.0, correlation: float = 0.5
 ) -> float:
     """The smallest difference between two models' scores that n questions show with a power of 80 %.
 
-    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much. Two questions are added,
-    one right and one wrong: 60 right answers do not vary, and yet cannot show a difference of one point.
+    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much, :func:`with_two_more`.
 
     Args:
         n: number of questions, at least 1.
         mean, variance, design_effect: as in :func:`~unslant.metrics.decision_study.half_width`, about those of both.
         correlation: between their values of a question; 0 for other questions.
     """
-    at = (n * mean + 1) / (n + 2)
-    variance = (n * (variance + (mean - at) ** 2) + at**2 + (1 - at) ** 2) / (n + 2)
+    at, variance = with_two_more(n, mean, variance)
     size = min(10_000_000, max(1, round(n * at * (1 - at) / variance / design_effect)))
     return minimum_detectable_difference(size, accuracy=at, correlation=correlation)
 

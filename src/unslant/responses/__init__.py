@@ -5,7 +5,7 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import islice
@@ -37,6 +37,17 @@ def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
     # Servers return only their most probable tokens: a label that is missing has at most the probability of the last.
     exact = np.delete(logprobs, list(bounds))
     return len(bounds) > 0 and not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
+
+
+def is_right(chosen: Collection[int], answers: Collection[int], ranks: Sequence[int], scored: bool) -> bool:
+    """Whether the contents answered are right: of a scored row, a right one; of a reply, exactly these.
+
+    In replies, options of the same text (with the same of the ``ranks``) count as one.
+    """
+    if scored:  # the most probable label names one option, even where several are right
+        return set(chosen) <= set(answers)
+    named, right = ({ranks[c] if 0 <= c < len(ranks) else c for c in contents} for contents in (chosen, answers))
+    return named == right
 
 
 class Answer(TypedDict, total=False):
@@ -98,11 +109,11 @@ class Response:
 
     @property
     def is_right(self) -> bool:
-        """Whether a scored label is one of the right options, or a reply chooses exactly these."""
+        """Whether a scored label is one of the right options, or a reply chooses exactly these, options of the same
+        text counting as one."""
         if self.status != "ok" or self.chosen is None:
             return False
-        # the most probable label names one option, even where several are right
-        return self.chosen <= self.answers if self.logprobs is not None else self.chosen == self.answers
+        return is_right(self.chosen, self.answers, self.text_ranks, self.logprobs is not None)
 
     @classmethod
     def scored(

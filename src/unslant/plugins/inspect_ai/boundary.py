@@ -21,7 +21,7 @@ from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
-from unslant.replies import Extracted, extract
+from unslant.replies import Extracted, chosen_contents, extract
 from unslant.replies.judge import (
     MAX_TOKENS,
     VALIDATION,
@@ -31,7 +31,7 @@ from unslant.replies.judge import (
     read_judgement,
     validate,
 )
-from unslant.responses import Response
+from unslant.responses import Response, is_right, text_ranks
 from unslant.studies.instruction_boundary.instruction_settings import (
     BASELINE,
     POLISH_REQUEST,
@@ -107,7 +107,7 @@ _CERTAIN = GenerateConfig(temperature=0.0, max_tokens=MAX_TOKENS)
 
 @scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
 def boundary_answer(judge: str | Model | None = None) -> Scorer:
-    """Correct if the answer is exactly the set of right options, or the verdict.
+    """Correct if the answer is exactly the set of right options (those of one text count as one), or the verdict.
 
     Args:
         judge: model that reads replies in which the patterns find no answer. If it misreads any of a fixed set of
@@ -141,7 +141,8 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
                 judgement = await model.generate(judge_prompt(reply, presentation.labels, texts), config=_CERTAIN)
                 extracted = read_judgement(judgement.completion, presentation.labels)
                 judged = True
-        right = extracted.status == "ok" and extracted.labels == frozenset(presentation.right_labels)
+        contents, ranks = chosen_contents(extracted, presentation), text_ranks(state.metadata["own_options"])
+        right = contents is not None and is_right(contents, presentation.answers, ranks, scored=False)
         return Score(
             value="C" if right else "I",
             answer=(", ".join(sorted(extracted.labels)) or "none") if extracted.status == "ok" else extracted.status,

@@ -22,7 +22,7 @@ from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
 from unslant.responses import Responses, Run
-from unslant.studies.unbiased.metrics import UnbiasedResult, correct
+from unslant.studies.unbiased.metrics import UnbiasedResult
 from unslant.studies.unbiased.study import UnbiasedSettings, key_of, plan, read_reply
 
 SCORER = "unbiased_answer"
@@ -86,9 +86,8 @@ def unbiased_answer() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         row = row_of(state.metadata, reply_of(state.output), read_reply)
-        right = correct(row.status, row.chosen, row.answers, row.text_ranks)
         return Score(
-            value="C" if right == 1.0 else "I",
+            value="C" if row.is_right else "I",
             answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
             explanation=state.output.completion,
             metadata={"status": row.status},

@@ -28,7 +28,7 @@ from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
-from unslant.responses import Responses
+from unslant.responses import Responses, is_right
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, DENSE, FORMS, SETTING, setting
 
 Texts: TypeAlias = NDArray[Any]
@@ -146,14 +146,15 @@ class SettingReplies:
         table = responses.where(kind=SETTING, elicitation=(GENERATE, JUDGED)).table
         if not len(table):
             raise InputError("the table has no generated replies: run the instruction-boundary study first")
-        names = ("item", "question_id", "status", "elicitation", "labels", "chosen", "answers")
-        items, ids, status, elicitation, labels, chosen, answers = (table[name].to_pylist() for name in names)
+        names = ("item", "question_id", "status", "elicitation", "labels", "chosen", "answers", "text_ranks")
+        items, ids, status, elicitation, labels, chosen, answers, ranks = (table[name].to_pylist() for name in names)
         kinds = ["judging" if tuple(each) == JudgingQuestion.VERDICTS else "choice" for each in labels]
         replies = [frozenset(each or ()) if ok == "ok" else None for each, ok in zip(chosen, status, strict=True)]
         right = [frozenset(each) for each in answers]
         forms = ["" if each is None else answer_form(kind, each) for kind, each in zip(kinds, replies, strict=True)]
         truth = [answer_form(kind, each) for kind, each in zip(kinds, right, strict=True)]
-        hits = [each == answer for each, answer in zip(replies, right, strict=True)]
+        rows = zip(replies, right, ranks, strict=True)
+        hits = [each is not None and is_right(each, answer, texts, scored=False) for each, answer, texts in rows]
         judged = [each == JUDGED for each in elicitation]
         contexts = np.array(responses.passages_of(ids), object)  # not as wide as the longest passage, each
         return cls(*map(np.array, (items, kinds, ids, contexts, status, forms, truth, hits, judged)))

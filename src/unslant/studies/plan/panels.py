@@ -52,17 +52,20 @@ def page(result: PlanResult) -> Page:
 def _headline(result: PlanResult) -> str:
     best = result.best
     digits = 3 if best.half_width > 0.005 else 4  # as the table: ±0.001 for 0.0014 would promise too much
-    width, difference = number(best.half_width, digits), number(best.difference, digits)
+    width = number(best.half_width, digits)
+    # of fewer than six questions, not even the results of opposite models differ significantly
+    differences = f"differences of {number(best.difference, digits)}" if best.difference < 1 else "no differences"
+    often = " in four of five runs" * (best.difference < 1)
     in_phases = best.orders == "auto" and best.questions > MOST_WHOLE and not result.pilot.in_words
     about_k = "about " * (in_phases or len(result.pilot.by_options) > 1)
     if best.reached:
         return (
             f"{count(best.questions, 'question')} in {about_k}{count(best.k, 'order')} each: the score will be known "
-            f"to ±{width}, and differences of {difference} between models will be detected in four of five runs."
+            f"to ±{width}, and {differences} between models will be detected{often}."
         )
     return (
         f"{result.goal.available:,} questions are too few; about {about(best.questions)} are needed. "
-        f"{result.goal.available:,} give ±{width}, and detect differences of {difference} between models."
+        f"{result.goal.available:,} give ±{width}, and detect {differences} between models."
     )
 
 

@@ -24,7 +24,7 @@ from unslant.flags import check_unused, path_in, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, half_width
 from unslant.metrics.estimate import CONFIDENCE
-from unslant.metrics.measures import detectable_difference
+from unslant.metrics.measures import detectable_difference, with_two_more
 from unslant.metrics.order_curve import balanced_names
 from unslant.presentations import given_order, orders_for, parse_labels, present
 from unslant.prompts import Cloze
@@ -119,7 +119,7 @@ class Pilot(Jsonable):
             {int(options): number / total for options, number in counts["by_options"].items()},
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
-            published=(scored["n"] * published + 1) / (scored["n"] + 2) if published in (0, 1) else published,
+            published=with_two_more(scored["n"], published)[0] if published in (0, 1) else published,
         )
         if pilot.between.value == 0:
             pilot = pilot.with_two_more()
@@ -144,11 +144,10 @@ class Pilot(Jsonable):
         return replace(pilot, prompt_tokens=fmean(len(one.as_text()) for one in prompts) / CHARACTERS_A_TOKEN)
 
     def with_two_more(self) -> Pilot:
-        """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
-        n, mean = self.questions + 2, (self.questions * self.accuracy + 1) / (self.questions + 2)
-        squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
+        """As if two more questions had been asked, see :func:`~unslant.metrics.measures.with_two_more`."""
+        n, (mean, variance) = self.questions + 2, with_two_more(self.questions, self.accuracy)
+        value, missed = variance * n / (n - 1), 1 - (1 - CONFIDENCE) ** (1 / self.questions)
         # All others may be alike too, or as many as a pilot misses in 5 % of the draws may have the farthest score.
-        value, missed = squares / (n - 1), 1 - (1 - CONFIDENCE) ** (1 / self.questions)
         most = max(value, missed * (1 - missed) * max(self.accuracy, 1 - self.accuracy) ** 2)
         return replace(self, accuracy=mean, between=Estimate(value, 0.0, most, n, "two questions were imagined"))
 

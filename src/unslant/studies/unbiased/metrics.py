@@ -24,7 +24,7 @@ from unslant.metrics.estimate import by_design
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
-from unslant.responses import NO_ANSWER, Responses
+from unslant.responses import NO_ANSWER, Responses, is_right
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,15 @@ class BoatMetrics(Jsonable):
     failed: int
 
 
-def correct(
-    status: str, chosen: Collection[int] | None, answers: Collection[int], ranks: Sequence[int], scored: bool = False
+def _credit(
+    status: str, chosen: Collection[int] | None, answers: Collection[int], ranks: Sequence[int], scored: bool
 ) -> float:
-    """1 if one row is right, 0 if not or if its reply has no answer, nan if no reply came.
-
-    A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
-    text (``ranks``) counting as one.
-    """
+    """1 if the answer of a row is right, 0 if not or if its reply has no answer, nan if no reply came."""
     if status in NO_ANSWER:
         return 0.0
     if status != "ok" or chosen is None:
         return math.nan
-    if scored:  # the most probable label names one option, even where several are right
-        return float(set(chosen) <= set(answers))
-    reply, right = ({ranks[c] if 0 <= c < len(ranks) else c for c in contents} for contents in (chosen, answers))
-    return float(reply == right)
+    return float(is_right(chosen, answers, ranks, scored))
 
 
 class Variant(NamedTuple):
@@ -121,7 +114,7 @@ class Outcomes:
             if kind == ONLY and not codes:
                 raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
         scored = np.asarray(table["logprobs"].is_valid())
-        self._hit = np.array(list(map(correct, status, chosen, answers, ranks, scored.tolist())))
+        self._hit = np.array(list(map(_credit, status, chosen, answers, ranks, scored.tolist())))
         place = {name: i for i, name in enumerate(dict.fromkeys(ids))}
         self._question = np.array([place[name] for name in ids])
         self.ids = list(place)
