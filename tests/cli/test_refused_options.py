@@ -41,6 +41,7 @@ from unslant.studies.instruction_boundary.study import BoundarySettings, plan
         ("debias --log x.parquet --out o.jsonl --limit 3", "--limit 3"),
         ("study debias fair embedded --methods vote --train embedded-skewed --limit 4", "--train"),
         ("study base-rate --log x.parquet --no-nvr", "--no-nvr"),
+        ("study base-rate --log x.parquet --seed 5", "--seed"),
         ("study unbiased --log x.parquet --runs 2", "--runs 2"),
         ("study unbiased fair --log x.parquet", "fair"),
         ("study unbiased fair --ranking x.csv", "--ranking"),

@@ -219,13 +219,15 @@ def test_a_headline_claims_what_the_pairs_with_the_best_run_show(
     assert headline.startswith(claim.format(how=made._how))
 
 
-def test_the_orders_drawn_are_those_of_the_most_common_number_of_options() -> None:
-    sizes = enumerate([4, 4, 4, 3])
-    questions = [Question(f"q{i}", f"Which is {i}?", tuple("wxyz"[:n]), frozenset({0})) for i, n in sizes]
+@pytest.mark.parametrize(("sizes", "drawn", "orders"), [((4, 4, 4, 3), 4, 24), ((4, 3, 3, 4), 3, 6)])
+def test_the_orders_drawn_are_those_of_the_most_common_number_of_options(
+    sizes: tuple[int, ...], drawn: int, orders: int
+) -> None:
+    questions = [Question(f"q{i}", f"Which is {i}?", tuple("wxyz"[:n]), frozenset({0})) for i, n in enumerate(sizes)]
     runs = [audit(RuleModel(lambda stem, labels, texts: [1.0] * len(texts), name), questions) for name in "ab"]
     names = re.findall(r'"series": "([A-Z ]+)"', json.dumps(AuditComparison.of(runs).plot("orders").to_dict()))
-    assert len(names) == 2 * 24
-    assert {len(name.split()) for name in names} == {4}
+    assert len(names) == 2 * orders
+    assert {len(name.split()) for name in names} == {drawn}
 
 
 def test_the_run_that_the_headline_names_has_the_first_line() -> None:

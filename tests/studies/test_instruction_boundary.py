@@ -18,6 +18,7 @@ from unslant.experiment.running import Recording
 from unslant.models import ModelOptions
 from unslant.models.chat import StoredChat
 from unslant.models.open import open_chat
+from unslant.questions import load_questions
 from unslant.replies import Extracted
 from unslant.responses import Responses
 from unslant.store import Store
@@ -489,6 +490,14 @@ def test_disturbing_options(run):
         study = run(server, settings, 10)
     assert {k: e.value for k, e in study.metrics.disturbing().items()} == {1: 1, 9: 1}
     assert [panel.id for panel in study.page().sections] == ["boundary-disturbing", "boundary-statuses"]
+
+
+def test_questions_in_memory_keep_the_name_of_their_set():
+    forms = ([0], [1], [], [0, 1])
+    records = [{"question": f"Is it {i}?", "options": list("wxyz"), "answer": forms[i % 4]} for i in range(4)]
+    for questions, name in ((records, "questions"), (load_questions(records, name="mine"), "mine")):
+        run = instruction_boundary("words", questions, settings="vanilla").run
+        assert (run.questions, run.provenance.questions[0].name) == (name, name)
 
 
 def test_setting_names():

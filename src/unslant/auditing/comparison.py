@@ -286,15 +286,15 @@ def _differences(comparison: AuditComparison) -> Panel:
 def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     marks = []
     for name, run in runs.items():
-        questions = sum(len(block.index) for block in run.whole.blocks)
-        for block in run.whole.blocks:
-            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= questions / 2:
-                scores = order_accuracies(block, run.bootstrap)
-                marks += [Mark(name, score, series=order_name(order)) for order, score in scores]
+        block = max(run.whole.blocks, key=lambda block: len(block.index), default=None)
+        if block and block.same_orders and 1 < block.k <= MOST_ORDERS:
+            scores = order_accuracies(block, run.bootstrap)
+            marks += [Mark(name, score, series=order_name(order)) for order, score in scores]
     chart = Chart(
         "orders",
         "Accuracy under each order",
-        "One mark per order, for the most common number of options. The marks of an unbiased model coincide.",
+        "One mark per order, for the most common number of options (or the least of several equally common ones). The "
+        "marks of an unbiased model coincide.",
         lambda style: charts.strip(marks, style, rows="run"),
     )
     explanation = "How far the score moves when only the order of options changes."

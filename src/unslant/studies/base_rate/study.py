@@ -108,15 +108,12 @@ class BaseRateResult(RecordedResult):
         return [path for path in earlier if (one := metric_at(path)) and one.key in keys]
 
     @classmethod
-    def of(
-        cls, responses: Responses, questions: Sequence[Question] | None = None, seed: int | None = None
-    ) -> BaseRateResult:
+    def of(cls, responses: Responses, questions: Sequence[Question] | None = None) -> BaseRateResult:
         """The result, from responses alone.
 
         Args:
             questions: the texts for the shortcut controls, by default those in the table. Recorded ids may be the last
                 parts of the questions' ids (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
-            seed: by default that of the run.
 
         Raises:
             InputError: if there is no response of these elicitations, or the questions are not those recorded.
@@ -126,7 +123,7 @@ class BaseRateResult(RecordedResult):
         if not measured:
             there = ", ".join(sorted(names)) or "none"
             raise InputError(f"no responses by {' or '.join(ELICITATIONS)}; there are {there}")
-        questions, seed = questions or responses.questions, seed or responses.run.settings.get("seed", 0)
+        questions, seed = questions or responses.questions, responses.run.settings.get("seed", 0)
         by_elicitation: dict[str, Findings] = {}
         for name in measured:
             by_elicitation[name] = findings(responses, name, cloze=by_elicitation.get("cloze"), seed=seed)
@@ -197,7 +194,7 @@ class BaseRate(Study[BaseRateSettings]):
     settings = BaseRateSettings
     result = BaseRateResult
     outputs = BaseRateOutputs
-    of_logs = ("fields", "seed")
+    of_logs = ("fields",)
     in_shards = True
 
     def ask(self, asking: Asking[BaseRateSettings]) -> Responses:
@@ -242,7 +239,7 @@ class BaseRate(Study[BaseRateSettings]):
                 raise InputError.at(path, f"question {again[0]!r} is in another of these files too; give each row once")
             earlier |= rows
         responses = replace(tables[0], table=pa.concat_tables([table.table for table in tables]))
-        return BaseRateResult.of(responses, texts.questions if texts else None, settings.seed)
+        return BaseRateResult.of(responses, texts.questions if texts else None)
 
     def also(self, result: StudyResult, given: Given[BaseRateSettings]) -> Iterator[Callable[[], object]]:
         if given.outputs and given.outputs.charts:

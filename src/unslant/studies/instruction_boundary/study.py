@@ -23,7 +23,8 @@ from unslant.models.open import address_of, open_chat
 from unslant.models.options import options_for
 from unslant.presentations import ALPHABETS, Presentation, parse_labels
 from unslant.prompts import Message, Prompt
-from unslant.questions import Question
+from unslant.questions import Question, QuestionSet
+from unslant.questions.loaders import IN_MEMORY
 from unslant.reach import Reach
 from unslant.reference import WORDS, reference_names
 from unslant.responses import Response, Responses, Run
@@ -147,7 +148,8 @@ class InstructionBoundary(Study[Any]):
         temperatures: Sequence[Any] = tuple(settings.temperature) or (generate.temperature,)
         whole: BoundarySet = asking.job.questions
         source = asking.job.given.questions
-        name = str(source) if isinstance(source, str | Path) else "questions"
+        of_file = str(source) if isinstance(source, str | Path) else IN_MEMORY
+        name = source.name if isinstance(source, QuestionSet) else of_file
         questions = whole.balanced(settings.limit, settings.seed)
         check_same(questions)
         alphabet, left_out = parse_labels(settings.labels), settings.left_out
