@@ -98,6 +98,15 @@ def test_samples_have_every_question_however_many_options_the_first_has() -> Non
     assert {name: orders.count(name) for name in orders} == {"q3": 6, "q4": 24, "q2": 2}
 
 
+def test_a_question_without_a_right_option_is_not_exported_as_answered_wrong() -> None:
+    questions = [unslant.Question(f"q{n}", "Which?", ("x", "y", "z"), frozenset({0} if n else ())) for n in range(3)]
+    result = unslant.audit("prefers-a", questions)
+    _, samples = every_eval(result, OPTIONS)
+    scores = [sample["evaluation"]["score"] for sample in samples]
+    assert {sample["sample_id"] for sample in samples} == {"q1", "q2"}
+    assert sum(scores) / len(scores) == pytest.approx(_mean(result).value)
+
+
 @pytest.mark.parametrize("scored", [True, False])
 def test_hard_samples_come_back(tmp_path: Path, scored: bool) -> None:
     """Several right options, identical ones, and failures, which keep their status and their log."""

@@ -117,7 +117,8 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
 
 
 def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A record of Every Eval Ever, and its samples: every question in every order, under its own labels."""
+    """A record of Every Eval Ever, and its samples: every question with a right option, in every order, under its own
+    labels."""
     _need(options, "organization")
     if options.relationship not in (relations := ("first_party", "third_party", "collaborative", "other")):
         raise InputError(f"--relationship {options.relationship}: use one of {', '.join(relations)}")
@@ -188,7 +189,8 @@ def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str
 def _samples(result: AuditResult, record: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     questions = {question.id: question for question in result.responses.questions}
     for row in result.responses.where(kind="order", elicitation=result.scores.elicitation).rows():
-        if question := questions.get(row.question_id):
+        # the schema has no place for an answer that is neither right nor wrong
+        if row.answers and (question := questions.get(row.question_id)):
             yield _sample(row, question, record, name)
 
 

@@ -86,7 +86,7 @@ def stem_of(path: Path) -> str:
     return _inner(path).stem
 
 
-def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
+def iter_records(path: Path, columns: Collection[str] = (), noun: str = "question") -> Iterator[Record]:
     """The records of a file one by one, bad ones included with their problem.
 
     Lines and rows are read lazily, so that a caller can refuse an early one without reading the others; only JSON that
@@ -94,6 +94,7 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
 
     Args:
         columns: column names by which a CSV header is recognised, in addition to the usual ones.
+        noun: what a record is, for messages.
 
     Raises:
         InputError: if the file is missing, empty, not of its type, too large, or not UTF-8 as a whole.
@@ -101,7 +102,7 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
     content = read_bytes(path)
     kind = format_of(path)
     if content.isspace() or not content:
-        raise InputError.at(path, "the file is empty; it should hold one question per line or row")
+        raise InputError.at(path, f"the file is empty; it should hold one {noun} per line or row")
     packed = next((what for start, what in _PACKED.items() if content.startswith(start)), "")
     if kind == "parquet":
         records = _parquet(content, path)
@@ -113,14 +114,14 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         records = _json(content, path)
     else:
         unit, separator, rows = _numbered_rows(content, kind, path, columns)
-        records = _under_header(rows, f"{shown(path)}, {unit}", columns, separator)
+        records = _under_header(rows, f"{shown(path)}, {unit}", columns, separator, noun)
     number = 0
     for number, record in enumerate(records, 1):
         if number > MAX_RECORDS:
             raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
         yield record
     if not number:
-        raise InputError.at(path, "holds no questions")
+        raise InputError.at(path, f"holds no {noun}s")
 
 
 def header_of(path: Path) -> list[str]:
@@ -137,12 +138,12 @@ def header_of(path: Path) -> list[str]:
 
 
 def whole_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
-    """As :func:`iter_records`, for files in which no record may be left out.
+    """As :func:`iter_records`, for files of other records than questions, of which none may be left out.
 
     Raises:
         InputError: also at the first record that cannot be read.
     """
-    return all_readable(iter_records(path, columns))
+    return all_readable(iter_records(path, columns, "record"))
 
 
 def all_readable(records: Iterable[Record]) -> Iterator[Record]:
@@ -304,7 +305,9 @@ def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 
             raise InputError.at(path, reason, line=start) from None
 
 
-def _under_header(rows: Iterable[Row], unit: str, columns: Collection[str], separator: str) -> Iterator[Record]:
+def _under_header(
+    rows: Iterable[Row], unit: str, columns: Collection[str], separator: str, noun: str
+) -> Iterator[Record]:
     header: list[str] | None = None
     for number, row in rows:
         place = f"{unit} {number}"
@@ -320,7 +323,10 @@ def _under_header(rows: Iterable[Row], unit: str, columns: Collection[str], sepa
                 continue
             header = _headerless(row)
             if header is None:
-                raise InputError.at(place, _NO_HEADER.format(", ".join(cell.strip()[:30] for cell in row[:12])))
+                cells = ", ".join(cell.strip()[:30] for cell in row[:12])
+                such = f", such as {', '.join(list(columns)[:6])}" * bool(columns)
+                hint = _HEADERLESS if noun == "question" else f"; the first line must name the columns{such}"
+                raise InputError.at(place, f"no header was found: none of {cells} is a usual column name{hint}")
         if len(row) != len(header):
             reason = f"{len(row)} columns, where the file has {len(header)}"
             if separator and len(row) > len(header):
@@ -331,10 +337,9 @@ def _under_header(rows: Iterable[Row], unit: str, columns: Collection[str], sepa
         yield Record(place, {name: cell for name, cell in zip(header, row, strict=True) if name})
 
 
-_NO_HEADER = (
-    "no header was found: none of {} is a usual column name, and the columns are not question, options, answer letter; "
-    "name them (--fields question=COLUMN --fields options=COLUMN,COLUMN --fields answer=COLUMN), or add a first "
-    "line such as question,A,B,C,D,answer"
+_HEADERLESS = (
+    ", and the columns are not question, options, answer letter; name them (--fields question=COLUMN --fields "
+    "options=COLUMN,COLUMN --fields answer=COLUMN), or add a first line such as question,A,B,C,D,answer"
 )
 
 
