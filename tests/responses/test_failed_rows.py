@@ -49,6 +49,22 @@ def test_lm_eval_samples_without_scores(tmp_path: Path, failed: list[Any]) -> No
     assert (reported.parted, reported.failed) == (0, 1)
 
 
+@pytest.mark.parametrize("failed", [[], [[[None, None]]] * 2, [[["-2.0", "False"]], [["nan", "False"]]]])
+def test_lm_eval_samples_with_the_options_in_their_contexts_and_without_scores(
+    tmp_path: Path, failed: list[Any]
+) -> None:
+    """As in winogrande, where the scores and acc together say which option is right."""
+    rows = []
+    for i, (resps, acc) in enumerate([([[["-2.0", "False"]], [["-1.0", "True"]]], 1.0), (failed, 0.0)]):
+        row = lm_eval(i, resps, acc)
+        ends = ({"arg_0": f"The {name} of {i}", "arg_1": " is big."} for name in ("dog", "cat"))
+        rows.append(row | {"arguments": {f"gen_args_{k}": end for k, end in enumerate(ends)}})
+    found = read(tmp_path / "samples_w.jsonl", rows)
+    assert [(row.status, row.answers) for row in found.rows()] == [("ok", {1}), ("error", set())]
+    (reported,) = found.run.logged.reported
+    assert (reported.parted, reported.failed) == (0, 1)
+
+
 def test_a_question_with_one_option_is_left_out_and_counted(tmp_path: Path) -> None:
     """Five questions of a sample of MMLU-Pro have one option; its logs were refused for them."""
     whole = lm_eval(0, [["B"]], 1.0, until=["\n"])

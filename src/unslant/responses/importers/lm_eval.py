@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.fields import passage_of
@@ -240,10 +241,11 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     hit = None if accuracy is None else {0.0: False, 1.0: True}.get(accuracy)
     if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options are in the contexts, as in winogrande
         options = differing(contexts)
-        right = _by_outcome(scores, hit)
         common |= {"question": common["question"] or options[0], "labels": labels_for(ALPHABETS["A"], n)}
-        page = Logged.of_scores(scores, answers=right, options=options, **common)
-        return [_Sample(number, "texts", page, right, hit)]
+        page = Logged.of_scores(scores, options=options, answers=frozenset(), **common)
+        if page.logprobs is not None:
+            page = replace(page, answers=_by_outcome(page.logprobs, hit))
+        return [_Sample(number, "texts", page, page.answers, hit)]
     options = document_options(doc, n)
     bare = tuple(text.strip("().") for text in texts)
     same = list(map(str.strip, options)) == texts
@@ -288,9 +290,9 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     ]
 
 
-def _by_outcome(scores: Sequence[Any], hit: bool | None) -> frozenset[int]:
+def _by_outcome(scores: Floats, hit: bool | None) -> frozenset[int]:
     """The right place if the target does not name it: the best if it was right, else the other of two."""
-    best = int(np.argmax([float(score) for score in scores]))
+    best = int(np.argmax(scores))
     if hit is None or not (hit or len(scores) == 2):
         raise ValueError("the options are in the contexts, and which is right is not logged")
     return frozenset({best if hit else 1 - best})
