@@ -166,3 +166,10 @@ def test_settings_that_results_are_computed_again_with_have_their_type(settings:
     (name,) = settings
     with pytest.raises(ValueError, match=rf"^its description \(settings\): value error, {name} "):
         Run.of({"settings": settings})
+
+
+def test_many_samples_and_draws_have_room(path: Path) -> None:
+    row = replace(Responses.from_parquet(path).rows()[0], repeat=100_000, run=40_000)
+    Responses.from_rows([row]).to_parquet(path)
+    (again,) = Responses.from_parquet(path).rows()
+    assert (again.repeat, again.run) == (100_000, 40_000)

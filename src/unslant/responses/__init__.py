@@ -160,7 +160,7 @@ class Response:
 
 _TYPES: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
     "str": (pa.string(), str),
-    "int": (pa.int16(), int),
+    "int": (pa.int32(), int),
     "tuple[str, ...]": (pa.list_(pa.string()), tuple),
     "tuple[int, ...]": (pa.list_(pa.int16()), tuple),
     "frozenset[int]": (pa.list_(pa.int16()), frozenset),
