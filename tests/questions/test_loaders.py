@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet, load_questions, write_questions
 from unslant.questions.loaders import holds_questions
+from unslant.questions.statements import load_judging
 from unslant.reference import embedded_questions_path
 
 ROW = {"id": "q1", "question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": 1}
@@ -883,3 +884,24 @@ def test_a_slice_of_a_set_is_a_set_of_its_name() -> None:
     assert (part.name, part.questions) == (questions.name, questions.questions[1:3])
     assert load_questions(part).name == questions.name
     assert questions[1] == part[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"skip_bad": "no"}, "skip_bad 'no': give True or False"),
+        ({"strip_numbering": "no"}, "strip_numbering 'no': give True or False"),
+        ({"detect_pinned": 0}, "detect_pinned 0: give True or False"),
+        ({"need_answers": None}, "need_answers None: give True or False"),
+        ({"limit": True}, "limit True: give a whole number"),
+        ({"limit": "3"}, "limit '3': give a whole number"),
+        ({"limit": 0}, "limit=0: give 1 or more"),
+        ({"seed": 1.5}, "seed 1.5: give a whole number"),
+    ],
+)
+def test_options_of_another_type_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_questions([{"question": "2 + 2?", "options": ["3", "4"], "answer": "B"}], **options)
+    if options.keys() & {"skip_bad", "limit", "seed"}:
+        with pytest.raises(InputError, match=message):
+            load_judging([{"statement": "A dog barks.", "verdict": "True", "context": "Dogs bark."}], **options)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as fields_of
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, for_the_caller, one_of, shown
 from unslant.files import parse_json, read_text
-from unslant.flags import pairs
+from unslant.flags import pairs, typed
 from unslant.questions.question import (
     AnyQuestion,
     JudgingQuestion,
@@ -104,19 +105,17 @@ def load_questions(
         >>> questions[0].answers
         frozenset({1})
     """
-    check_arguments(limit, answer_base, answer_kind)
+    switches = {"strip_numbering": strip_numbering, "detect_pinned": detect_pinned, "need_answers": need_answers}
+    check_arguments(limit, seed, answer_base, answer_kind, skip_bad=skip_bad, **switches)
     fields = pairs("fields", fields or {})
     whole = _embedded(source, name) if not fields and (answer_base, answer_kind) == (None, "auto") else None
     if whole is None:
         from unslant.questions.records import settled
 
-        source = settled(source)
-        whole = ready_made(source, Question, name)
+        whole = ready_made(source := settled(source), Question, name)
     if whole is None:
-        opened = open_source(source, "questions", fields or {}, name)
-        whole, _ = read_source(
-            opened, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
-        )
+        opened = open_source(source, "questions", fields, name)
+        whole, _ = read_source(opened, fields, skip_bad, answer_base, answer_kind, **switches)
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
@@ -352,8 +351,14 @@ def columns_of(records: Sequence[Record], origin: str) -> list[str]:
     raise InputError.at(bad.place, bad.problem) if bad else InputError.at(origin, "holds no questions")
 
 
-def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
-    if limit is not None and (not isinstance(limit, SupportsIndex) or limit.__index__() < 1):
+def check_arguments(
+    limit: int | None, seed: int = 0, answer_base: int | None = None, answer_kind: str = "auto", **switches: bool
+) -> None:
+    typed("limit", limit, int | None)
+    typed("seed", seed, int)
+    for name, value in switches.items():
+        typed(name, value, bool)
+    if limit is not None and limit < 1:
         raise InputError(f"--limit={limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):
         raise InputError(f"--answer-base={answer_base}: use 0 or 1")
@@ -374,12 +379,8 @@ def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Mad
     # and 8.3).
     sizes = Counter(question.subject for question in questions)
     starts = {subject: int.from_bytes(_digest(seed, subject)[:6], "big") / 2**48 for subject in sizes}
-    drawn: Counter[str] = Counter()
-    places = {}
-    for i in order:
-        subject = questions[i].subject
-        places[i] = (drawn[subject] + starts[subject]) / sizes[subject]
-        drawn[subject] += 1
+    drawn: defaultdict[str, Iterator[int]] = defaultdict(count)
+    places = {i: (next(drawn[subject := questions[i].subject]) + starts[subject]) / sizes[subject] for i in order}
     return tuple(questions[i] for i in sorted(sorted(order, key=places.__getitem__)[:limit]))
 
 
