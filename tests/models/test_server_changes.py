@@ -188,6 +188,28 @@ def test_a_caveat_reaches_the_report(tmp_path: Path) -> None:
     assert any("named 2 systems: fp_" in note for note in result.page().notes)
 
 
+@pytest.mark.parametrize(
+    "failure", [Fault(500, "down"), Fault(body={"choices": [{"index": 0, "logprobs": {"content": 7}}]})]
+)
+def test_answers_that_could_not_be_asked_again_are_not_confirmed(failure: Fault) -> None:
+    """They are asked again after the next call, and if the server has changed by then, the error dates from before."""
+    behind = Behind(lambda n: "new" if n >= 8 else "old")
+    works = behind.answer
+    with serving(behind) as server:
+        model = served(server.url, retries=0)
+        scores = model.score(prompts(12))
+        for _ in range(12):
+            next(scores)
+        behind.answer = lambda request: failure  # type: ignore[method-assign]
+        with pytest.warns(UserWarning, match="could not be asked again"):
+            assert next(scores, None) is None
+        behind.answer = works  # type: ignore[method-assign]
+        with pytest.raises(ModelChanged, match=r"has become another model.*reply (\d+) of") as changed:
+            list(model.score(prompts(24)[12:]))
+    assert int(re.findall(r"reply (\d+) of", str(changed.value))[0]) <= 9
+    assert {prompt.group for prompt in changed.value.since} >= {f"q{i}" for i in range(10, 24)}
+
+
 def moved(scores: tuple[float, float], text: str, share: float, by: float) -> tuple[float, float]:
     """The scores of a share of the texts with some probability moved from the more probable label to the other."""
     if random.Random("moved" + text).random() >= share:

@@ -154,8 +154,12 @@ _Ask = Callable[[Sequence[Prompt]], Sequence[Scored]]
 
 
 def _again(log: Sequence[_Answer], places: Sequence[int], ask: _Ask) -> dict[int, Floats]:
+    """Place -> its scores now; ModelError if no prompt got any."""
     results = ask([log[place].prompt for place in places]) if places else ()
-    return {places[one.index]: one.logprobs for one in results if one.logprobs is not None}
+    answers = {places[one.index]: one.logprobs for one in results if one.logprobs is not None}
+    if results and not answers:
+        raise ModelError(results[0].error)
+    return answers
 
 
 class Watch(Answerers):
@@ -198,11 +202,12 @@ class Watch(Answerers):
                 self._raise(log, anchors, max(changed, key=lambda place: (changed[place], place)), ask)
             self.unsteady += len(changed)
             self.asked_again += number
-        except ModelChanged:
-            self._log, self._anchors = [*log, *self._log], anchors
-            raise
         except ModelError as error:
+            self._log, self._anchors = [*log, *self._log], anchors  # unconfirmed, so the next call asks some of them
+            if isinstance(error, ModelChanged):
+                raise
             warnings.warn(f"{self.name}: could not be asked again to check that it is unchanged: {error}", stacklevel=2)
+            return
         now = time.time()
         kept = [one._replace(number=self.replies.total(), when=now) for one in log[:_ANCHORS]]
         # In front of the others, since a server may change between two calls.
