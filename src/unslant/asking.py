@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats, are_logprobs, compact_tables, release_memory
+from unslant.arrays import Floats, compact_tables, release_memory
 from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import Scored
 from unslant.models.base import checked
@@ -161,8 +161,6 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
     bounded = labels = 0
     report(0)
     for done, result in enumerate(checked(model, prompts), start=1):
-        if result.logprobs is not None and not are_logprobs(result.logprobs):
-            result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         scored[result.index] = result
         report(done)
         bounded, labels = bounded + len(result.bounds), labels + len(prompts[result.index].continuations)

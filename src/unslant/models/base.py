@@ -26,7 +26,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, are_logprobs
 from unslant.errors import InputError, ModelError
 from unslant.prompts import Prompt
 from unslant.responses.provenance import Cost as Cost
@@ -218,7 +218,8 @@ def misplaced(result: Any, kind: type, missing: Collection[int], total: int) -> 
 
 
 def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Iterator[Scored]:
-    """The results of ``model.score(prompts, *more)``, which may be a model of other people.
+    """The results of ``model.score(prompts, *more)``, which may be a model of other people; a prompt has failed whose
+    numbers are not log-probabilities.
 
     Raises:
         ModelError: on anything other than a :class:`Scored`, once for a prompt, with a number for each continuation.
@@ -235,6 +236,8 @@ def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Itera
         if problem:
             raise ModelError(f"{model.name}: score() {problem}")
         missing.remove(result.index)
+        if result.logprobs is not None and not are_logprobs(result.logprobs):
+            result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         yield result
 
 

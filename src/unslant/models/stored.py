@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
 from unslant.models import base
 from unslant.models.base import Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored, ScoringModel, TokenizingModel
@@ -240,8 +239,6 @@ class _StoredCall:
         try:
             for scored in base.checked(self.owner.model_asked, *left):
                 scored = replace(scored, index=missing[scored.index])
-                if scored.logprobs is not None and not are_logprobs(scored.logprobs):
-                    scored = Scored(scored.index, None, f"not log-probabilities: {scored.logprobs.tolist()}")
                 if scored.logprobs is not None:  # a failure is not stored, so that it is asked again
                     self.rows.append((scored.index, Kept(scored.logprobs, scored.bounds, scored.by)))
                     self.count()
