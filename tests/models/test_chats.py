@@ -135,6 +135,14 @@ def test_an_instruction_begins_the_users_words_where_there_is_no_system_message(
     assert LocalChat(model).describe().facts == {"chat_template": ()}
 
 
+def test_replies_without_a_chat_say_nothing_of_its_template(model: TransformersModel) -> None:
+    model.tokenizer.chat_template = REFUSES + template("a-switch-elsewhere")
+    questions = [Question("q", "Which?", ("u", "v"), frozenset({0}))]
+    for chat in (False, True):
+        result = audit(LocalChat(model), questions, elicit="generate", chat=chat, orders="given")
+        assert bool(result.run.chat_template) is chat
+
+
 def test_a_template_that_refuses_a_final_answer_keeps_its_generation_prompt(model: TransformersModel) -> None:
     last = "{% if messages[-1].role == 'assistant' %}{{ raise_exception('user last') }}{% endif %}"
     model.tokenizer.chat_template = last + template("usual")

@@ -301,6 +301,8 @@ def run_of(
         chosen: every setting, by default ``settings``.
     """
     facts: dict[str, Any] = {} if before is None else facts_of(model)
+    if settings.get("chat") is False:  # a model does not know how the replies were asked for that a store has of it
+        facts.pop("chat_template", None)
     name = model if isinstance(model, str) else model.name
     run = Run(
         study=study,
