@@ -394,3 +394,83 @@ def test_llama_cpp_is_asked_no_more_at_once_than_it_has_caches(slots: int | None
         model = served(server.url, connections=connections)
         one(model, PLAIN)
         assert model.server.limit.most == most
+
+
+SYSTEM = Message("system", "Answer with a letter.")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Fault(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."),
+        Fault(400, "Unsupported parameter: 'temperature' is not supported with this model."),
+        Fault(400, "litellm.UnsupportedParamsError: O-series models don't support temperature=0. Only 1 is supported."),
+        Fault(422, "invalid temperature: only 1 is allowed for this model"),
+    ],
+    ids=["openai", "azure", "litellm", "moonshot"],
+)
+def test_a_server_that_takes_no_temperature_is_asked_without(refusal: Fault) -> None:
+    """And with the other name of the length limit, as models that reason want both."""
+    kind = replace(OF_KIND["openai"](), needs="max_completion_tokens")
+
+    def answer(request: dict[str, Any]) -> Fault:
+        return refusal if "temperature" in request and "max_tokens" not in request else kind.answer(request)
+
+    with FaultServer(answer, kind.get).running() as server:
+        model = served(server.url, server="openai")
+        assert one(model, CHAT)[0][:2] == pytest.approx(exact(CHAT)[:2])
+        server.requests.clear()
+        one(model, CHAT)
+        (request,) = requests_of(server)  # it remembers both
+        assert not {"temperature", "max_tokens"} & request.keys()
+        insists = served(server.url, server="openai", extra_body={"temperature": 0.5})
+        with pytest.raises(ModelError, match="temperature"):
+            one(insists, CHAT)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    ["System role not supported", "Conversation roles must alternate user/assistant/user/assistant/..."],
+    ids=["Gemma 2", "Mistral 7B"],
+)
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_instruction_begins_the_users_message_where_the_server_refuses_the_system_role(
+    status: int, refusal: str
+) -> None:
+    kind = OF_KIND["vllm"]()
+
+    def answer(request: dict[str, Any]) -> Fault:
+        refused = request.get("messages", [{}])[0].get("role") == "system"
+        return Fault(status, f'{{"object": "error", "message": "{refusal}"}}') if refused else kind.answer(request)
+
+    with FaultServer(answer, kind.get).running() as server:
+        model = served(server.url)
+        one(model, CHAT)
+        assert "chat_template" not in model.info.facts
+        one(model, replace(CHAT, messages=(SYSTEM, *CHAT.messages)))
+        (folded,) = requests_of(server)[-1]["messages"]
+        assert folded == {"role": "user", "content": "Answer with a letter.\n\nQuestion?"}
+        (note,) = model.info.facts["chat_template"]  # type: ignore[misc]
+        assert "takes no system message" in note
+
+
+def test_a_refusal_that_mentions_the_system_prompt_for_another_reason_changes_no_later_request() -> None:
+    kind = OF_KIND["vllm"]()
+    long = Message("user", "Long? " * 20)
+
+    def answer(request: dict[str, Any]) -> Fault:
+        too_long = "Long?" in request.get("messages", [{}])[-1].get("content", "")
+        return Fault(400, "system prompt and question are too long, temperature not only") if too_long else (
+            kind.answer(request))  # fmt: skip
+
+    with FaultServer(answer, kind.get).running() as server:
+        model = served(server.url)
+        prompts = [
+            replace(CHAT, messages=(SYSTEM, *last), group=str(i)) for i, last in enumerate(([long], CHAT.messages))
+        ]
+        results = {scored.index: scored for scored in model.score(prompts)}
+        assert "too long" in results[0].error
+        request = requests_of(server)[-1]
+        assert request["temperature"] == 0
+        assert request["messages"][0]["role"] == "system"
+    assert model.info.facts == {"server": "vllm"}

@@ -1,8 +1,9 @@
-"""Read a server's reply about the first token: log-probabilities, whether a thought begins, tokens from its cache."""
+"""Read a server's reply: log-probabilities of the first token, token ids, whether a thought begins, cached tokens."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,19 @@ LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 """How replies of models that think begin, in small letters."""
+
+REFUSALS = {
+    "max_tokens": re.compile("max_completion_tokens"),
+    "temperature": re.compile(
+        r"temperature\W.{0,60}(support|only|default|deprecated)|(support|only)\w* .{0,9}temperature"
+    ),
+    "system": re.compile("system (role|message|prompt)|roles must alternate", re.IGNORECASE),
+}
+"""Part of a chat's request -> what the refusal of a server says that does not take it.
+
+The length limit then goes by its other name, temperature stays what it is by default (1, which leaves log-probabilities
+as they are: models that reason take no other), and the system message begins the user's first one (Gemma 2, Mistral).
+"""
 
 
 class NoScores(ModelError):
@@ -158,6 +172,22 @@ def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
             """label; try --extra-body '{"chat_template_kwargs":{"enable_thinking":false}}' (chat templates differ """
             "in the name), or read its replies: --elicit=generate"
         )
+
+
+def begins_with_half_a_character(reply: Any) -> bool:
+    """Whether the first token is half a character, which llama.cpp returns without log-probabilities."""
+    choice = choice_of(reply)
+    text = choice.get("text") or dict(choice.get("message") or {}).get("content")
+    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(text)
+
+
+def ids_in(reply: Any) -> list[int] | None:
+    """Token ids in the reply to /tokenize; None if there are none."""
+    entries = reply.get("tokens") if isinstance(reply, Mapping) else reply
+    if not isinstance(entries, list):
+        return None
+    ids: list[Any] = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
+    return ids if all(isinstance(one, int) for one in ids) else None
 
 
 def prompt_tokens(reply: Any) -> tuple[int, int] | None:

@@ -27,7 +27,7 @@ from unslant.models.answered import named_in
 from unslant.models.base import Cost, Malformed, Scored
 from unslant.models.first_token import TOLERANCE, choice_of, scores_in, top_logprobs
 from unslant.models.http import Endpoint, Refused
-from unslant.prompts import Prompt
+from unslant.prompts import Prompt, folded
 
 TOPS = (100, 20, 5)
 """Most probable tokens to ask for by default: the first number that the server does not refuse."""
@@ -116,7 +116,6 @@ KINDS: Mapping[str, ServerKind] = {
     )
 }
 """Name -> kind. The last one is every other server."""
-UNKNOWN = KINDS["unknown"]
 
 
 def known_from(entries: Sequence[Mapping[str, Any]]) -> ServerKind | None:
@@ -128,7 +127,9 @@ def known_from(entries: Sequence[Mapping[str, Any]]) -> ServerKind | None:
 def known_by(answers: Mapping[str, Any]) -> ServerKind:
     """The kind of server by its answers (route -> answer) at routes that only one kind has."""
     answered = ((kind, answers.get(kind.route)) for kind in KINDS.values() if kind.route)
-    return next((kind for kind, answer in answered if isinstance(answer, Mapping) and kind.sign in answer), UNKNOWN)
+    return next(
+        (kind for kind, answer in answered if isinstance(answer, Mapping) and kind.sign in answer), KINDS["unknown"]
+    )
 
 
 @dataclass
@@ -139,7 +140,8 @@ class LabelScorer:
         model: the server's name for the model.
         cost: where tokens are counted.
         top, extra_body: see :class:`unslant.models.served.ServedModel`.
-        one_token: entries of a request sent in a chat instead of ``max_tokens`` 1; empty for that.
+        most: ``max_completion_tokens`` of a chat, where it is sent instead of ``max_tokens`` 1.
+        refused: parts of a chat's request that the server does not take (:data:`~unslant.models.first_token.REFUSALS`).
     """
 
     endpoint: Endpoint
@@ -148,7 +150,8 @@ class LabelScorer:
     cost: Cost
     top: int | None
     extra_body: Mapping[str, Any]
-    one_token: dict[str, int]
+    most: int | None
+    refused: set[str] = field(default_factory=set)
     _tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str], tuple[int, ...] | None] = field(default_factory=dict)
     _worked: set[str] = field(default_factory=set)
@@ -299,33 +302,46 @@ class LabelScorer:
         more: Mapping[str, Any] | None = None,
         timed: bool = True,
         retries: int | None = None,
+        refused: frozenset[str] = frozenset(),
     ) -> Any:
-        """The reply to one prompt: its first token, and the most probable tokens there."""
+        """The reply to one prompt: its first token, and the most probable tokens there.
+
+        Args:
+            refused: parts of the request that the server has just refused.
+        """
         route = "/chat/completions" if prompt.messages else "/completions"
         body: dict[str, Any] = {"model": self.model, "max_tokens": 1, "temperature": 0}
+        refused |= self.refused
         if prompt.messages:
-            messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
+            turns = folded(prompt.messages) if "system" in refused else prompt.messages
+            messages = [{"role": message.role, "content": message.content} for message in turns]
             body |= {"messages": messages, "logprobs": True, "top_logprobs": top}
-            if self.one_token:
-                body |= self.one_token
+            if self.most or "max_tokens" in refused:
+                body["max_completion_tokens"] = self.most or 1
                 del body["max_tokens"]
+            if "temperature" in refused:
+                del body["temperature"]
         else:
             body |= {"prompt": prompt.text, "logprobs": top}
         body |= {**(more or {}), **self.extra_body}
         try:
             reply = await self.endpoint.send(client, route, body, timed=timed, retries=retries)
-        except Refused as refused:
-            if not prompt.messages or self.one_token or "max_completion_tokens" not in str(refused):
+        except Refused as refusal:
+            named = {part for part, words in first_token.REFUSALS.items() if words.search(str(refusal))}
+            self.refused |= refused - named
+            sent = {"max_tokens", "temperature"} & body.keys() - self.extra_body.keys() if prompt.messages else set()
+            sent |= {message.role for message in prompt.messages[:1]}
+            if not (parts := named & sent - refused):
                 raise
-            self.one_token = {"max_completion_tokens": 1}
-            return await self._reply(client, prompt, top, more, timed)
-        if self.kind.in_ascii and not more and _begins_with_half_a_character(reply):
+            return await self._reply(client, prompt, top, more, timed, retries, refused | parts)
+        self.refused |= refused  # only now: the refusal may have been about something else
+        if self.kind.in_ascii and not more and first_token.begins_with_half_a_character(reply):
             return await self._reply(client, prompt, top, self.kind.in_ascii, timed)
         return reply
 
     @property
     def _most_tokens(self) -> int:
-        return max(1, *(int(self.extra_body.get(key) or 1) for key in LENGTHS), *self.one_token.values())
+        return max(1, *(int(self.extra_body.get(key) or 1) for key in LENGTHS), self.most or 1)
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
         """The first token's log-probabilities; ModelError if there are none, or the model is about to think."""
@@ -351,15 +367,11 @@ class LabelScorer:
     async def _tokens(self, client: httpx.AsyncClient, text: str) -> list[int] | None:
         assert self.kind.tokenize is not None
         try:
-            return ids_in(await self.endpoint.send(client, "//tokenize", self.kind.tokenize(text, self.model)))
+            return first_token.ids_in(
+                await self.endpoint.send(client, "//tokenize", self.kind.tokenize(text, self.model))
+            )
         except Refused:
             return None
-
-
-def _begins_with_half_a_character(reply: Any) -> bool:
-    choice = choice_of(reply)
-    text = choice.get("text") or dict(choice.get("message") or {}).get("content")
-    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(text)
 
 
 def _check_beginnings(labels: Sequence[str]) -> None:
@@ -374,12 +386,3 @@ def _refuse_beginning(short: str, long: str) -> None:
         f"labels {short!r} and {long!r}: a server gives the probability of the first token only, which may be that of "
         f"{short!r} for both; use --labels=A"
     )
-
-
-def ids_in(reply: Any) -> list[int] | None:
-    """Token ids in the reply to /tokenize; None if there are none."""
-    entries = reply.get("tokens") if isinstance(reply, Mapping) else reply
-    if not isinstance(entries, list):
-        return None
-    ids: list[Any] = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
-    return ids if all(isinstance(one, int) for one in ids) else None

@@ -26,7 +26,7 @@ from unslant.models.http import Connection, Refused, hint_of, placed
 from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
 from unslant.models.label_scores import KINDS, LENGTHS, LabelScorer, ServerKind, known_by, known_from
 from unslant.models.options import ModelOptions
-from unslant.prompts import Prompt, by_question
+from unslant.prompts import FOLDED, Prompt, by_question
 
 LOOK = 5.0
 """Seconds to wait for the answer at a route that only some servers have."""
@@ -69,7 +69,8 @@ class ServedModel(HttpModel):
 
     @property
     def _facts(self) -> Mapping[str, object]:
-        return {"server": self._kind.name} if self._kind else {}
+        notes = {"chat_template": (FOLDED,)} if self._kind and "system" in self._scores.refused else {}
+        return {"server": self._kind.name, **notes} if self._kind else {}
 
     def ask_who(self) -> dict[str, str]:
         """The server's description of itself: its list of models, llama.cpp's properties, the name in its replies.
@@ -214,8 +215,8 @@ class ServedModel(HttpModel):
 
     @cached_property
     def _scores(self) -> LabelScorer:
-        one_token = {"max_completion_tokens": most} if (most := self._max_completion_tokens) else {}
-        return LabelScorer(self.server, self.model, self._known(), self.cost, self.top, self._extra, one_token)
+        most = self._max_completion_tokens
+        return LabelScorer(self.server, self.model, self._known(), self.cost, self.top, self._extra, most)
 
 
 def _entry(listed: Any, model: str) -> Any:

@@ -29,6 +29,19 @@ class Message:
     content: str
 
 
+FOLDED = "The chat template takes no system message: an instruction begins the user's first message."
+
+
+def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The same turns without a system message: its text begins the user's first one, as Gemma 3's template writes it.
+
+    lm-evaluation-harness leaves the system message out there; then the model would not be asked what others are.
+    """
+    if len(messages) < 2 or messages[0].role != "system":
+        return tuple(messages)
+    return Message("user", f"{messages[0].content}\n\n{messages[1].content}"), *messages[2:]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Score ``continuations`` after ``text``.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template
 
 from unslant.errors import ModelError, first_line
-from unslant.prompts import Message
+from unslant.prompts import FOLDED, Message, folded
 from unslant.prompts.rendering import TemplateEnvironment
 
 _NO_THINKING = {"enable_thinking": False, "thinking": False}
@@ -91,7 +91,7 @@ def folding(tokenizer: Any, template: str) -> tuple[str, ...]:
     with suppress(Exception):  # Gemma 2's refuses it, and others leave it out
         if _SYSTEM in written_chat(tokenizer, turns, prompt=True):
             return ()
-    return ("The chat template takes no system message: an instruction begins the user's first message.",)
+    return (FOLDED,)
 
 
 def _beginning(opened: str, begun: str) -> str:
@@ -111,8 +111,7 @@ def _beginning(opened: str, begun: str) -> str:
 def chat_text(tokenizer: Any, messages: Sequence[Message], *, reply: bool = False) -> str:
     """A conversation up to the assistant's answer.
 
-    Where the template takes no system message, its text begins the user's first one, as Gemma 3's template writes it.
-    lm-evaluation-harness leaves the system message out there; then the model would not be asked what others are.
+    Where the template takes no system message, its text begins the user's first one (:func:`unslant.prompts.folded`).
 
     Args:
         reply: the model goes on freely and may think, so the text ends with the template's generation prompt.
@@ -122,9 +121,8 @@ def chat_text(tokenizer: Any, messages: Sequence[Message], *, reply: bool = Fals
     """
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError("this model's tokenizer has no chat template: leave out --chat")
-    turns = [{"role": message.role, "content": message.content} for message in messages]
-    if messages[0].role == "system" and len(messages) > 1 and folding(tokenizer, str(tokenizer.chat_template)):
-        turns[:2] = [{"role": "user", "content": "\n\n".join(turn["content"] for turn in turns[:2])}]
+    joined = folded(messages) if folding(tokenizer, str(tokenizer.chat_template)) else messages
+    turns = [{"role": message.role, "content": message.content} for message in joined]
     try:
         text = written_chat(tokenizer, turns, prompt=True, **({} if reply else _NO_THINKING))
         opened, begun = ("", "") if reply else answer_place(tokenizer)[:2]
