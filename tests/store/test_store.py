@@ -18,6 +18,7 @@ import unslant.store.runs
 from tests.stores import vouch_for_runs
 from unslant import InputError
 from unslant.store import Kept, Store, StoreError, default_path, digest
+from unslant.store.database import DamagedError
 from unslant.store.runs import LEASE
 
 IDENTITY = {"model": "m", "weights": "0"}
@@ -159,6 +160,30 @@ def test_a_process_that_keeps_it_locked(store: Store) -> None:
             found.write([(0, scores(1))], 1, {}, {})
         other.execute("ROLLBACK")
     found.write([(0, scores(1))], 1, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "words", "damaged"),
+    [
+        ("SQLITE_IOERR_LOCK", "disk I/O error", "cannot be locked, its file system allows no locks", False),
+        ("SQLITE_PERM", "access permission denied", "cannot be locked", False),
+        ("SQLITE_PROTOCOL", "locking protocol", "cannot be locked", False),
+        ("SQLITE_IOERR_WRITE", "disk I/O error", "the disk or a quota is full", False),
+        ("SQLITE_FULL", "database or disk is full", "the disk or a quota is full", False),
+        ("SQLITE_IOERR_READ", "disk I/O error", "or damaged", True),
+        ("SQLITE_NOTADB", "file is not a database", "or damaged", True),
+    ],
+)
+def test_an_error_of_the_file_system_says_what_it_is(
+    store: Store, code: str, message: str, words: str, damaged: bool
+) -> None:
+    """As a network drive without a lock service gives it; a disk with room was said to be full."""
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = getattr(sqlite3, code)
+    opened = store.open_pass(Kept, IDENTITY, keys(1))
+    with pytest.raises(StoreError, match=words) as explained, opened.database.reading():
+        raise error
+    assert isinstance(explained.value, DamagedError) is damaged
 
 
 @pytest.mark.parametrize(

@@ -261,18 +261,17 @@ class Database:
         try:
             yield
         except (sqlite3.Error, UnicodeError) as error:  # the latter where damaged text is read
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-            whole = code & 0xFF in _WHOLE and code not in _UNREADABLE
-            kind = StoreError if whole else DamagedError
-            raise kind(f"{self.path}: {explanation(str(error))}") from error
+            reason = explanation(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT), str(error))
+            kind = StoreError if reason else DamagedError
+            raise kind(f"{self.path}: {reason or _DAMAGED.format(error)}") from error
 
 
-_WHOLE = (
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
-)  # fmt: skip
-"""Errors that leave the content of the file out of question."""
 _UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
+_NO_LOCKS = (
+    sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_PROTOCOL,
+)  # fmt: skip
+"""Errors of a file system without locks, such as a network drive whose lock service is down."""
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 _INHERITED: set[FileId] = set()  # files that were open when this process was forked
@@ -354,26 +353,30 @@ _REPLACED = (
     "the same command again, which asks for what is missing"
 )
 _LOG_UNREAD = "its log (-wal) cannot be read here; copy the file together with its log to a folder of yours"
+_DAMAGED = (
+    "not a run store, or damaged ({}); try unslant runs repair, which keeps what is intact, move it away, "
+    f"or {_ELSEWHERE}"
+)
 _OTHER_VERSION = (
     "was written by another version of unslant (tables {}, not {}), or its first page is damaged, in which case "
     "unslant runs repair keeps what is intact; else move it away"
 )
 
 
-def explanation(message: str) -> str:
-    """What SQLite's error means, and what to do."""
-    if "full" in message or "disk I/O" in message:
+def explanation(code: int, message: str) -> str:
+    """What an error of SQLite means, and what to do; empty if the content of the file may be damaged."""
+    kind = code & 0xFF
+    if code in _NO_LOCKS:
+        return f"cannot be locked, its file system allows no locks ({message}); {_ELSEWHERE}"
+    if kind in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) and code not in _UNREADABLE:
         return (
             f"cannot be written, the disk or a quota is full ({message}); {_KEPT} once there is room, or {_ELSEWHERE}"
         )
-    if "readonly" in message or "unable to open" in message:
+    if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return f"cannot be written ({message}); {_KEPT} once it can, or {_ELSEWHERE}"
-    if "locked" in message or "busy" in message:
+    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return f"another process has kept it locked for {BUSY_SECONDS:.0f} s; {_KEPT}"
-    return (
-        f"not a run store, or damaged ({message}); try unslant runs repair, which keeps what is intact, move it away, "
-        f"or {_ELSEWHERE}"
-    )
+    return ""
 
 
 def damaged(database: Database, what: str) -> StoreError:
