@@ -168,7 +168,7 @@ def test_the_value_of_a_header_is_sent_and_written_nowhere(unslant: Callable[...
         (("--extra-body", '{"min_p": NaN}'), "is not a JSON object, such as '{\"top_k\": 1}' (Out of range"),
         (("--extra-body", '{"stop": "\\ud83d"}'), "'stop': not Unicode text: \\ud83d is half of a character"),
         (("--extra-body", '{"top_k": 1, "top_k": 2}'), "gives the key 'top_k' twice"),
-        (("--server", "triton"), "give one of vllm, sglang, llama.cpp, ollama, openai, tgi"),
+        (("--server", "triton"), 'Invalid value "triton" for --server. Choose from: "auto", "vllm"'),
         (("--top", "0"), "give 1 or more"),
         (("--top", "5", "--elicit", "generate"), "leave out --top"),
     ],

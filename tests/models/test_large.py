@@ -53,7 +53,7 @@ def test_a_model_is_spread_over_devices_by_transformers(asked: dict[str, Any]) -
     with pytest.raises(ModelError, match="enough"):
         open_model("org/model", device_map="balanced")
     assert asked["device_map"] == "balanced"
-    with pytest.raises(InputError, match=r"unknown device map 'balance': did you mean 'balanced'\?"):
+    with pytest.raises(InputError, match=r"device_map 'balance': did you mean 'balanced'\?"):
         open_model("org/model", device_map="balance")
     with pytest.raises(InputError, match=r"leave out device=.cuda."):
         open_model("org/model", device_map="auto", device="cuda")

@@ -97,7 +97,7 @@ def test_an_audit_takes_a_models_options() -> None:
 
 def test_a_local_model_is_opened() -> None:
     assert open_model("fair", device="cpu").name == "fair"
-    with pytest.raises(InputError, match="unknown dtype 'int8'"):
+    with pytest.raises(InputError, match="dtype 'int8': use one of auto"):
         open_model("fair", dtype="int8")
 
 

@@ -403,7 +403,7 @@ def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have
         lambda model, **how: unslant.Debiased(model, "vote", **how),
         lambda model, **how: unslant.train(model, asked, tmp_path / "adapter", **how),
     ):
-        with pytest.raises(unslant.InputError, match="unknown dtype 'int8'"):
+        with pytest.raises(unslant.InputError, match="dtype 'int8': use one of auto"):
             call("fair", device="cpu", dtype="int8")
         with pytest.raises(unslant.InputError, match="the model is already loaded: leave out device and dtype, which"):
             call(loaded, device="cpu", dtype="float32")

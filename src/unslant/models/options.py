@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, get_args
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.flags import CheckedOptions, Flag, out_of_range
 from unslant.reach import HEADER_NAME, Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
@@ -17,8 +18,11 @@ KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 """Environment variables that may hold a server's key, in order."""
 CONNECTIONS = 8
 """Default number of replies at a time, from a server or in one batch."""
-SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
+Server = Literal["auto", "vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi"]
 """Kinds of servers; see :mod:`unslant.models.label_scores`."""
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DeviceMap = Literal["auto", "balanced", "balanced_low_0", "sequential"]
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
 if TYPE_CHECKING:
@@ -52,12 +56,12 @@ class ModelOptions(CheckedOptions):
     """peft adapter to put on the model: folder or Hub id."""
     device: Annotated[str, LOCAL] = "auto"
     """auto, cpu, cuda or mps."""
-    dtype: Annotated[str, LOCAL] = "auto"
-    """auto, float32, bfloat16 or float16."""
+    dtype: Annotated[Dtype, LOCAL] = "auto"
+    """Number type of the weights."""
     revision: Annotated[str | None, LOCAL] = None
     """Branch, tag or commit of a model on the Hub."""
-    device_map: Annotated[str | None, LOCAL] = None
-    """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
+    device_map: Annotated[DeviceMap | None, LOCAL] = None
+    """Spread a model over the GPUs of a machine, as in transformers."""
     tensor_parallel: Annotated[int | None, SCORED_LOCALLY] = None
     """Split every layer across N GPUs of this machine."""
     bits: Annotated[int | None, LOCAL] = None
@@ -72,8 +76,8 @@ class ModelOptions(CheckedOptions):
     """Model replicas; default: one per GPU, or one per machine without GPUs."""
     ray_gpus: Annotated[float | None, SCORED_LOCALLY] = None
     """GPUs per replica; by default 1, or none if the cluster has none."""
-    server: Annotated[str, SCORED_SERVED] = "auto"
-    """Kind of server: vllm, sglang, llama.cpp, ollama, openai or tgi; by default detected. For scores."""
+    server: Annotated[Server, SCORED_SERVED] = "auto"
+    """Kind of server, for scores; by default detected."""
     top: Annotated[int | None, SCORED_SERVED] = None
     """Number of most probable tokens to request; by default as many as the labels need."""
     header: Annotated[Headers, Reach.HEADER, SERVED] = ()
@@ -104,6 +108,12 @@ class ModelOptions(CheckedOptions):
                 f"--ray {self.ray}: Ray's client cannot stream results; run the command on a machine of the cluster "
                 "(ray job submit does), with --ray=auto"
             )
+        if re.sub(r"^(cpu|cuda|mps):\d+$", r"\1", self.device) not in DEVICES:
+            raise InputError(f"unknown device {self.device!r}: {one_of(self.device, DEVICES)}")
+        if self.device_map is not None and self.device != "auto":
+            raise InputError(
+                f"--device-map {self.device_map} spreads a model over all GPUs: leave out --device={self.device}"
+            )
         for name in ("device", "adapter", "device_map", "bits", "ray") if self.tensor_parallel is not None else ():
             if name in self.given:
                 raise InputError(f"--tensor-parallel and --{name.replace('_', '-')} are incompatible")
@@ -111,8 +121,6 @@ class ModelOptions(CheckedOptions):
             raise out_of_range("bits", self.bits, "4 or 8")
         if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:
             raise InputError(f"--ray-gpus {self.ray_gpus:g}: a model uses one, unless --device-map spreads it")
-        if self.server not in ("auto", *SERVERS):
-            raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
         if self.header:
             self.headers()
         if ours := sorted(self.body().keys() & _SET_BY_US):
@@ -181,9 +189,9 @@ class LocalKeywords(TypedDict, total=False):
 
     adapter: str | None
     device: str
-    dtype: str
+    dtype: Dtype
     revision: str | None
-    device_map: str | None
+    device_map: DeviceMap | None
     bits: int | None
     trust_remote_code: bool
     allow_missing: bool
@@ -197,7 +205,7 @@ class ModelKeywords(LocalKeywords, total=False):
     ray: str | None
     ray_actors: int | None
     ray_gpus: float | None
-    server: str
+    server: Server
     top: int | None
     header: str | Sequence[str]
     extra_body: str | Mapping[str, Any] | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,9 +35,6 @@ from unslant.store import default_path
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
-DEVICES = ("auto", "cpu", "cuda", "mps")
-DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 LARGE = 50_000_000
 """Weights from which the number type decides how long scoring takes."""
 
@@ -104,7 +100,6 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
     Raises:
         InputError, ModelError: see :func:`load_model`.
     """
-    _check_options(how)
     source = _prepared(name, how)
     if how.bits is not None:
         needed("bitsandbytes", f"--bits {how.bits}")
@@ -138,21 +133,6 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
     if not (how.device_map or how.bits or how.tensor_parallel):
         model = model.to(place)
     return model, tokenizer, [zeros, lacking]
-
-
-def _check_options(how: ModelOptions) -> None:
-    """Refuse unknown words before anything is imported or read."""
-    for what, word, kind, words in (
-        ("dtype", how.dtype, how.dtype, DTYPES),
-        ("device", how.device, re.sub(r"^(cpu|cuda|mps):\d+$", r"\1", how.device), DEVICES),
-        ("device map", how.device_map, how.device_map, DEVICE_MAPS),
-    ):
-        if word is not None and kind not in words:
-            raise InputError(f"unknown {what} {word!r}: {one_of(word, words)}")
-    if how.device_map is not None and how.device != "auto":
-        raise InputError(
-            f"--device-map {how.device_map} spreads a model over all GPUs: leave out --device={how.device}"
-        )
 
 
 def _prepared(name: str, how: ModelOptions) -> str:
