@@ -89,11 +89,11 @@ def fill(path: Path) -> None:
         ask(store, Kept, range(10_000, 10_200), gone)
         for number in range(RUNS):
             run = store.runs.start(["audit", "m", "--seed", str(number)], path.parent, "m")
-            store.runs.note_questions(run, f"questions {number}", "digest")
+            store.runs.note(run, {"questions": f"questions {number}", "questions_digest": "digest"})
             ask(store, Kept, range(SCORES * number // RUNS, SCORES * (number + 1) // RUNS), run, at_once=33)
             ask(store, KeptReply, range(REPLIES * number // RUNS, REPLIES * (number + 1) // RUNS), run, at_once=1)
             store.runs.keep_responses(run, PARQUET)
-            store.runs.note_score(run, f"0.{number}00 accuracy")
+            store.runs.note(run, {"score": f"0.{number}00 accuracy"})
             store.runs.end(run, "done")
         run = store.runs.start(["audit", "half"], path.parent, "m")
         ask(store, Kept, range(SCORES, SCORES + 100), run, upto=50)

@@ -205,15 +205,16 @@ def check_least(options: Any, least_of: Mapping[str, float]) -> None:
 
 def out_of_range(name: str, value: float, allowed: str) -> InputError:
     """The error on a number that an option cannot have: ``--price -1: give 0 or more``."""
-    return InputError(f"{_long(name)}={value:g}: give {allowed}")
+    return InputError(f"{long_flag(name)}={value:g}: give {allowed}")
 
 
 def _flag(f: dataclasses.Field[Any]) -> str:
     names = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
-    return names[0] if names else _long(f.name)
+    return names[0] if names else long_flag(f.name)
 
 
-def _long(name: str) -> str:
+def long_flag(name: str) -> str:
+    """An option as typed on the command line."""
     return f"--{name.replace('_', '-')}"
 
 

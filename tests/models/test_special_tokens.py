@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.models.zoo import ONE_OF_EACH_TOKENIZER, ZooFolder
 from unslant import Question, audit, load_model
-from unslant.errors import InputError, ModelError
+from unslant.errors import ModelError
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Message, Prompt
 from unslant.questions import QuestionSet
@@ -64,7 +64,7 @@ def test_a_question_cannot_end_its_turn(encoder):
     assert tokenizer.decode(ids).replace(" ", "").count("<|im_end|>isit") == 1
     assert tokenizer.convert_tokens_to_ids("zzyzx") in ids
     assert encoder.ids(spelled) == ids[:-1]
-    allowed = Encoder(tokenizer, special_tokens="allow")
+    allowed = Encoder(tokenizer, as_text=False)
     written = allowed._written(spelled)[0] + "A"
     assert encoded(allowed, spelled)[0] == tokenizer(written, add_special_tokens=False)["input_ids"]
     assert allowed.special_tokens == "allow"
@@ -131,11 +131,6 @@ def test_a_tokenizer_that_cannot_be_copied_says_so(zoo_model, monkeypatch):
     assert ids.count(tokenizer.eos_token_id) == 1
     assert encoder.special_tokens == "allow"
     assert encoder.spelling == {"q"}
-
-
-def test_an_unknown_way_is_refused(zoo_model):
-    with pytest.raises(InputError, match="use text or allow"):
-        Encoder(AutoTokenizer.from_pretrained(zoo_model("gpt2")), special_tokens="keep")
 
 
 def test_a_result_says_which_questions_spell_special_tokens():

@@ -43,7 +43,7 @@ QUICK = ("gpt2", "llama", "qwen2")
 )
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
-        _encoders[request.param] = Encoder(_tokenizer(zoo_model(request.param)), "allow")
+        _encoders[request.param] = Encoder(_tokenizer(zoo_model(request.param)), as_text=False)
     return _encoders[request.param]
 
 
@@ -154,7 +154,7 @@ def test_chat_template_writes_its_own_special_tokens(zoo_model):
 
 def test_special_tokens_in_a_question_are_read_as_transformers_reads_them_where_allowed(zoo_model):
     tokenizer = _tokenizer(zoo_model("llama"))
-    (encoded,) = Encoder(tokenizer, special_tokens="allow").encode(
+    (encoded,) = Encoder(tokenizer, as_text=False).encode(
         [Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))]
     )
     assert encoded.context.tolist().count(tokenizer.eos_token_id) == 1

@@ -32,7 +32,7 @@ def fill(path: Path, folder: Path) -> str:
     """A store with one finished run."""
     with Store(path) as store:
         run = store.runs.start(["audit", "m", "--seed", "0"], folder, "m")
-        store.runs.note_questions(run, "some", "abc")
+        store.runs.note(run, {"questions": "some", "questions_digest": "abc"})
         list(StoredModel(RuleModel(rule), store, run).score(PROMPTS))
         store.runs.keep_responses(run, b"PAR1 the responses PAR1")
         store.runs.end(run, "done")
@@ -198,7 +198,7 @@ class TestResponsesBelongToWhatTheyWereMadeOf:
 
     def start(self, store: Store, folder: Path, model: RuleModel, digest: str = "abc", upto: int = 30) -> str:
         run = store.runs.start(["audit", "m", "--seed", "0"], folder, "m")
-        store.runs.note_questions(run, "some", digest)
+        store.runs.note(run, {"questions": "some", "questions_digest": digest})
         list(StoredModel(model, store, run).score(PROMPTS[:upto]))
         return run
 

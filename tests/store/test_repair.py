@@ -119,7 +119,7 @@ def test_a_run_whose_record_is_damaged_can_be_run_again(path: Path) -> None:
         (damaged,) = [run for run in store.runs.all() if run.status == "damaged"]
         assert (damaged.score, damaged.message) == ("", "unslant runs repair")
         with pytest.raises(StoreError, match="unslant runs repair"):
-            store.runs.note_score(damaged.id, "1.000 accuracy")
+            store.runs.note(damaged.id, {"score": "1.000 accuracy"})
     assert repair(path).runs == (damaged.id,)
     with Store(path) as store:
         found = store.runs.get(damaged.id)

@@ -132,7 +132,7 @@ class Recording:
             self._stop_beating = self._store.runs.keep_alive(self._run)
             if questions:
                 names, digests = ", ".join(one.name for one in questions), ", ".join(one.digest for one in questions)
-                self._store.runs.note_questions(self._run, names, digests)
+                self._store.runs.note(self._run, {"questions": names, "questions_digest": digests})
 
     def keep(self, responses: Responses) -> None:
         """Store the finished table, for ``unslant runs export``."""
@@ -148,7 +148,7 @@ class Recording:
             return
         text = score if isinstance(score, str) else score()
         with self._after_asking():
-            self._store.runs.note_score(self._run, text)
+            self._store.runs.note(self._run, {"score": text})
 
     @contextmanager
     def _after_asking(self) -> Iterator[None]:

@@ -24,8 +24,7 @@ from unslant.models.answered import named_in
 from unslant.models.base import Malformed, Scored
 from unslant.models.first_token import TOLERANCE, number
 from unslant.models.http import Connection, Endpoint, Refused, placed
-from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
-from unslant.models.options import ModelOptions
+from unslant.models.http_model import HttpModel, entries_in
 from unslant.prompts import Prompt
 from unslant.reach import url_without_secrets
 
@@ -74,8 +73,7 @@ class DecisionModel(HttpModel):
         if answer.logprobs is None and not answer.declined:
             raise ModelError(f"{self.model} at {self.url} does not decide: {answer.error}")
         ((_, listed),) = self.server.all([self.model], self._listed)
-        answered_as, _ = answer.by
-        return {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
+        return {**listed, **({"answered_as": answer.by[0]} if answer.by[0] != self.model else {})}
 
     async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
         """The texts in the model's entry of the server's list of models; most servers have one."""
@@ -128,10 +126,7 @@ class DecisionModel(HttpModel):
         return await endpoint.send(client, self.format, body, timed=True)
 
 
-def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
-    """A decision endpoint, with the key from the environment; see :mod:`unslant.models.open`."""
-    body, connection = options.body(), connection_of(options)
-    return joined([DecisionModel(name, url, extra_body=body, **connection) for url in options.addresses])
+load_decisions = DecisionModel.load
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

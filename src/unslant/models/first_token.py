@@ -25,9 +25,7 @@ THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁
 
 REFUSALS = {
     "max_tokens": re.compile("max_completion_tokens"),
-    "temperature": re.compile(
-        r"temperature\W.{0,60}(support|only|default|deprecated)|(support|only)\w* .{0,9}temperature"
-    ),
+    "temperature": re.compile(r"temperature\W.{0,60}(support|only|default|deprecated)"),
     "system": re.compile("system (role|message|prompt)|roles must alternate", re.IGNORECASE),
 }
 """Part of a chat's request -> what the refusal of a server says that does not take it.

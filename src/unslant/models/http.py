@@ -178,7 +178,6 @@ class Endpoint:
             stop=stop_after_attempt(min(self.retries, self.retries if retries is None else retries) + 1)
             | stop_before_delay(self.deadline),
             wait=self._pause,
-            before_sleep=self._say_what_is_awaited,
             reraise=True,
         )
         try:
@@ -193,22 +192,18 @@ class Endpoint:
         except TimeoutError:
             last_problem = f"; the last try: {tries.statistics['last']}" if "last" in tries.statistics else ""
             raise Unusable(self.redacted(f"no usable reply within {self.deadline:g} s{last_problem}")) from None
-        except Malformed as problem:
-            raise Malformed(self.redacted(str(problem))) from None
         finally:
             self.waiting = ""
 
     def _pause(self, state: RetryCallState) -> float:
-        """Seconds before the next try: as many as the server asked for, or twice as many each time."""
+        """Seconds before the next try: as many as the server asked for, or twice as many each time; and say so."""
         problem = state.outcome.exception() if state.outcome else None
+        seconds = min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
         if isinstance(problem, _Transient) and problem.after is not None:
-            return problem.after
-        return min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
-
-    def _say_what_is_awaited(self, state: RetryCallState) -> None:
-        problem = state.outcome.exception() if state.outcome else None
+            seconds = problem.after
         state.retry_object.statistics["last"] = problem  # the deadline may end the wait for the next try
-        self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {state.upcoming_sleep:.0f} s")
+        self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {seconds:.0f} s")
+        return seconds
 
     async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None, timed: bool) -> Any:
         started = time.monotonic()
@@ -239,7 +234,7 @@ class Endpoint:
             try:
                 reply = parse_json(data.decode(json.detect_encoding(data)), check=False)
             except RepeatedKey as error:
-                raise Malformed(f"the reply {error}") from None
+                raise Malformed(self.redacted(f"the reply {error}")) from None
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import httpx
 
@@ -22,13 +22,12 @@ from unslant.models.options import KEY_VARIABLES, ModelOptions
 from unslant.prompts import Prompt
 from unslant.reach import recorded_body, texts_in
 
-_Kind = TypeVar("_Kind", bound="HttpModel")
 _MOST_LOST = 3
 """Questions that may fail after all retries; more of them may not outnumber the answers."""
 
 
 class HttpModel(ScoringModel):
-    """A scoring model behind a server, or behind several that share the work (:func:`joined`).
+    """A scoring model behind a server, or behind several that share the work (:meth:`load`).
 
     Args:
         model: name the server knows it by.
@@ -45,6 +44,9 @@ class HttpModel(ScoringModel):
         watch: who answered so far.
         answered: the latest prompt that it answered.
     """
+
+    takes: ClassVar[tuple[str, ...]] = ()
+    """Names of options that the constructor of a subclass takes too."""
 
     def __init__(
         self,
@@ -65,6 +67,25 @@ class HttpModel(ScoringModel):
         self._lost: set[str] = set()
         self.servers: Sequence[HttpModel] = [self]
         self._there: Sequence[HttpModel] = []  # those of them that answered when they were asked who they are
+
+    @classmethod
+    def load(cls, name: str, options: ModelOptions) -> Self:
+        """One model at the address of a user's options, or at several, which share the work; the key is from the
+        environment."""
+        connection: Connection = {
+            "key_variable": next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
+            "headers": options.headers(),
+            "timeout": options.timeout or TIMEOUT,
+            "retries": options.retries,
+            "connections": options.connections or CONNECTIONS,
+        }
+        more: dict[str, Any] = {"extra_body": options.body(), **{key: getattr(options, key) for key in cls.takes}}
+        models = [cls(name, url, **more, **connection) for url in options.addresses]
+        first = models[0]
+        first.servers = models
+        for one in models:
+            one.cost, one.watch = first.cost, first.watch
+        return first
 
     @property
     def info(self) -> ModelInfo:
@@ -196,27 +217,7 @@ class HttpModel(ScoringModel):
         self.watch.note(by, group, stored=True)
 
 
-def joined(models: Sequence[_Kind]) -> _Kind:
-    """One model at one address or at several, which share the work."""
-    first = models[0]
-    first.servers = models
-    for one in models:
-        one.cost, one.watch = first.cost, first.watch
-    return first
-
-
 def entries_in(listed: Any) -> list[Mapping[str, Any]]:
     """The models of a server's list of models."""
     entries = listed.get("data") if isinstance(listed, Mapping) else None
     return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-
-
-def connection_of(options: ModelOptions) -> Connection:
-    """A user's options for every :class:`HttpModel`, with the key from the environment."""
-    return {
-        "key_variable": next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
-        "headers": options.headers(),
-        "timeout": options.timeout or TIMEOUT,
-        "retries": options.retries,
-        "connections": options.connections or CONNECTIONS,
-    }

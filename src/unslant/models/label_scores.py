@@ -250,12 +250,11 @@ class LabelScorer:
         for size in sizes:
             try:
                 reply = await self._reply(client, prompt, size, retries=0 if failure else None)
+                break
             except Refused as refused:
                 if refused.status not in _TOO_MANY or size == sizes[-1]:
                     raise failure or refused from None
                 more, failure = (), failure or (refused if refused.status == 500 else None)
-            else:
-                break
         top = self._read(reply, prompt.continuations)
         scored, self._tops[route] = scores_in(top, prompt.continuations), ((size,), more)
         for larger in more:
@@ -329,11 +328,9 @@ class LabelScorer:
         except Refused as refusal:
             named = {part for part, words in first_token.REFUSALS.items() if words.search(str(refusal))}
             self.refused |= refused - named
-            sent = {"max_tokens", "temperature"} & body.keys() - self.extra_body.keys() if prompt.messages else set()
-            sent |= {message.role for message in prompt.messages[:1]}
-            if not (parts := named & sent - refused):
+            if named <= refused or not prompt.messages:
                 raise
-            return await self._reply(client, prompt, top, more, timed, retries, refused | parts)
+            return await self._reply(client, prompt, top, more, timed, retries, refused | named)
         self.refused |= refused  # only now: the refusal may have been about something else
         if self.kind.in_ascii and not more and first_token.begins_with_half_a_character(reply):
             return await self._reply(client, prompt, top, self.kind.in_ascii, timed)

@@ -20,7 +20,7 @@ entry point of the group ``unslant.backends``, under the scheme of its names::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
-from unslant.flags import with_options, without_effect
+from unslant.flags import long_flag, with_options, without_effect
 from unslant.models.base import (
     Model,
     ScoringModel,
@@ -190,7 +190,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if backend.open_weights and needs and "generate" not in needs:
         applies -= {"connections"}  # the engine fills its batches by tokens
     if useless := options.given - applies:
-        raise without_effect(f"{name} is {backend.what}", _flags(useless))
+        raise without_effect(f"{name} is {backend.what}", [*map(long_flag, sorted(useless))])
     flag = "--ray" if options.ray is not None else "--tensor-parallel" if options.tensor_parallel is not None else ""
     if flag and (local := [need for need in needs if need in ("attend", "train")]):
         raise InputError(f"{flag}: this needs {_NEEDED_FOR[local[0]]}, in this process: leave out {flag}")
@@ -246,7 +246,7 @@ def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequenc
     """
     names = [model for model in models if isinstance(model, str)]
     if options.given and not names:
-        raise without_effect("the model is already loaded", _flags(options.given))
+        raise without_effect("the model is already loaded", [*map(long_flag, sorted(options.given))])
     useful = [_split(model, options)[1].options if isinstance(model, str) else frozenset[str]() for model in models]
     options_of = []
     for model, names_of_options in zip(models, useful, strict=True):
@@ -256,10 +256,6 @@ def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequenc
         if isinstance(model, str):
             address_of(model, options_of[-1], needs)
     return options_of
-
-
-def _flags(names: Iterable[str]) -> list[str]:
-    return [f"--{name.replace('_', '-')}" for name in sorted(names)]
 
 
 def _split(name: str, options: ModelOptions) -> tuple[str, Backend, str]:
@@ -382,7 +378,7 @@ def opened(
     if isinstance(model, str):
         return open_model(model, options, needs) if "score" in needs else open_chat(model, options, generate)
     if generate and (given := [f.name for f in fields(generate) if getattr(generate, f.name) != f.default]):
-        raise without_effect("the model is already loaded", _flags(given))
+        raise without_effect("the model is already loaded", [*map(long_flag, sorted(given))])
     if replies_to_prompts(model):
         from unslant.models.chat import FunctionChat
 

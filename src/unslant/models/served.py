@@ -13,6 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, Unpack
 from urllib.parse import urlsplit
 
@@ -23,9 +24,8 @@ from unslant.models.base import Malformed, Scored
 from unslant.models.concurrent import Limit
 from unslant.models.first_token import NoScores
 from unslant.models.http import Connection, Refused, hint_of, placed
-from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
+from unslant.models.http_model import HttpModel, entries_in
 from unslant.models.label_scores import KINDS, LENGTHS, LabelScorer, ServerKind, known_by, known_from
-from unslant.models.options import ModelOptions
 from unslant.prompts import FOLDED, Prompt, by_question
 
 LOOK = 5.0
@@ -49,6 +49,8 @@ class ServedModel(HttpModel):
         max_completion_tokens: sent in a chat instead of ``max_tokens`` 1.
         model, base_url, extra_body, connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
+
+    takes = ("server", "top", "max_completion_tokens")
 
     def __init__(
         self,
@@ -102,8 +104,7 @@ class ServedModel(HttpModel):
         return {name: _short(value) for name, value in facts.items() if value}
 
     def _all_replies(self, requests: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
-        replies = dict(self.server.all(requests, self._reply))
-        return [replies[i] for i in range(len(requests))]
+        return [reply for _, reply in sorted(self.server.all(requests, self._reply), key=itemgetter(0))]
 
     def _check_name(self, listed: Any) -> None:
         """Refuse a name that the server does not list but would answer to; ModelError with the names it lists."""
@@ -128,12 +129,10 @@ class ServedModel(HttpModel):
             first = body is not None and body.keys() >= {"messages", LENGTHS[0]}
             body = body and {"model": self.model, **body, **self._extra}
             return await self.server.send(client, route, body, retries=None if first else LOOKS)
-        except Malformed:
-            return None  # it does not identify the server
-        except Refused as refused:
-            if refused.status in (401, 403, 429):
+        except (Malformed, Refused) as error:  # it does not identify the server, or is of a server without this route
+            if getattr(error, "status", 0) in (401, 403, 429):
                 raise
-            return None  # a server without this route
+            return None
 
     def _known(self) -> ServerKind:
         """The kind of server, detected once."""
@@ -231,8 +230,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def load_served(name: str, options: ModelOptions) -> ServedModel:
-    """A model behind one server or several, with the key from the environment; see :mod:`unslant.models.open`."""
-    how = {"server": options.server, "top": options.top, "max_completion_tokens": options.max_completion_tokens}
-    more: dict[str, Any] = {**how, "extra_body": options.body(), **connection_of(options)}
-    return joined([ServedModel(name, url, **more) for url in options.addresses])
+load_served = ServedModel.load

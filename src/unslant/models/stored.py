@@ -40,6 +40,7 @@ class Stored(base.Model, Generic[_Kind]):
 
     _identity: Mapping[str, str] | None = None
     """The identity under which the results of the last call are stored."""
+    apart = ""
 
     def __init__(self, model: _Kind, store: Store, run: str = "", *, offline: bool = False) -> None:
         super().__init__(model.info)
@@ -54,8 +55,8 @@ class Stored(base.Model, Generic[_Kind]):
         return self._as_stored(self.model_asked.describe())
 
     def _as_stored(self, info: ModelInfo) -> ModelInfo:
-        facts = {**info.facts, "offline": True} if self.offline else info.facts
-        return replace(info, identity=self._identity or info.identity, facts=facts)
+        facts = {name: fact for name, fact in (("offline", self.offline), ("apart", self.apart)) if fact}
+        return replace(info, identity=self._identity or info.identity, facts={**info.facts, **facts})
 
     @property
     def waiting(self) -> str:
@@ -97,15 +98,11 @@ class StoredModel(Stored[ScoringModel], ScoringModel):
             is its own. Most commands use the empty one.
     """
 
-    purpose = apart = ""
+    purpose = ""
 
     def identify(self) -> ModelInfo:
         self._identity = self._identified(0)
         return self.info
-
-    def _as_stored(self, info: ModelInfo) -> ModelInfo:
-        info = super()._as_stored(info)
-        return replace(info, facts={**info.facts, "apart": self.apart}) if self.apart else info
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         model = self.model_asked

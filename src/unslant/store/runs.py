@@ -91,10 +91,6 @@ class Runs:
             insert(connection, "run_passes", earlier)
         return run
 
-    def note_questions(self, run: str, name: str, digest: str) -> None:
-        """Record the questions of the run."""
-        self._note(run, {"questions": name, "questions_digest": digest})
-
     def keep_alive(self, run: str) -> Callable[[], None]:
         """Send heartbeats of a run from a thread, until the returned function is called."""
         ended = threading.Event()
@@ -102,7 +98,7 @@ class Runs:
         def beat() -> None:
             while not ended.wait(HEARTBEAT):
                 with suppress(StoreError):  # the run itself meets the same error, and raises it
-                    self._note(run, {"updated": time.time()}, f"status = 'running' AND {_MINE}", *_me())
+                    self.note(run, {"updated": time.time()}, f"status = 'running' AND {_MINE}", *_me())
 
         def end() -> None:
             ended.set()
@@ -115,13 +111,10 @@ class Runs:
     def end(self, run: str, status: str, message: str = "") -> None:
         """Record how the run ended; unless it is done, only the process that started it last may record that."""
         rest = ("TRUE",) if status == "done" else (_MINE, *_me())
-        self._note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
+        self.note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
 
-    def note_score(self, run: str, score: str) -> None:
-        """Record the first number of its result."""
-        self._note(run, {"score": score})
-
-    def _note(self, run: str, values: Mapping[str, object], where: str = "TRUE", *rest: object) -> None:
+    def note(self, run: str, values: Mapping[str, object], where: str = "TRUE", *rest: object) -> None:
+        """Record columns of a run, such as the ``score`` of its result, if ``where`` holds of it."""
         with self._database.transaction() as connection:
             self._change(connection, run, values, where, *rest)
 

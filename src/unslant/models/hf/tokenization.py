@@ -6,7 +6,7 @@ label takes a space, or merges with the bracket before it.
 
 Text that spells a special token (``</s>``, ``<|im_end|>``) stays text (:class:`Literal`); only those that a chat
 template writes become tokens. transformers and lm-evaluation-harness make tokens of it in questions too:
-``special_tokens="allow"`` does as they do. Texts without any are tokenized as they tokenize them.
+``as_text=False`` does as they do. Texts without any are tokenized as they tokenize them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import ModelError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import common_prefix, sort_key
 from unslant.presentations import ALPHABETS
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from unslant.models.hf.chats import AnswerPlace
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
-SPECIAL_TOKENS = ("text", "allow")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
 _MARKUP = re.compile(r"<[^\s<>]+>|\[/?[A-Z_]+\]")
@@ -54,22 +53,20 @@ class Encoder:
     Continuations whose tokens begin those of another one are refused: P(10) could never exceed P(1).
 
     Args:
-        special_tokens: ``text``: special tokens that a prompt spells stay text, where the tokenizer allows it (fast
-            ones do); ``allow``: they become tokens.
+        as_text: special tokens that a prompt spells stay text, where the tokenizer allows it (fast ones do); without
+            it they become tokens.
 
     Attributes:
         spelling: groups (questions) of the prompts that spell special tokens.
         chat: whether the prompts last encoded are chats.
     """
 
-    def __init__(self, tokenizer: Any, special_tokens: str = "text") -> None:
-        if special_tokens not in SPECIAL_TOKENS:
-            raise InputError(f"special tokens {special_tokens!r}: use {' or '.join(SPECIAL_TOKENS)}")
+    def __init__(self, tokenizer: Any, as_text: bool = True) -> None:
         self.tokenizer = tokenizer
         self.spelling: set[str] = set()
         self.chat = False
         self._literal = Literal(tokenizer)
-        self._as_text = special_tokens == "text"
+        self._as_text = as_text
         self._pieces: dict[tuple[str, str], Ids] = {}
         # The tokens that the tokenizer puts before a text, usually a beginning-of-sequence token.
         special, plain = list(tokenizer("a", add_special_tokens=True)["input_ids"]), self._ids("a")

@@ -92,13 +92,11 @@ def _orders(question: Question, orders: str, seed: int) -> list[tuple[tuple[int,
     return [(published, published not in order_set), *((order, False) for order in order_set if order != published)]
 
 
-_REPLACED = {"choice", "choice_in_orders"}
-
-
 def _task_in_orders(task: Task, orders: str | int, limit: int | None, seed: int) -> Task:
     if task.sample_source is not None:
         raise InputError(f"task {task.name}: its samples are made while it runs; in_orders needs a data set")
-    others = [one for one in task.scorer or () if registry_info(one).name.rpartition("/")[2] not in _REPLACED]
+    replaced = {"choice", "choice_in_orders"}
+    others = [one for one in task.scorer or () if registry_info(one).name.rpartition("/")[2] not in replaced]
     dataset = in_orders(task.dataset, orders, limit=limit, seed=seed)
     return task_with(copy(task), dataset=dataset, scorer=[choice_in_orders(), *others], metrics=None)
 

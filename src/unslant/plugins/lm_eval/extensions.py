@@ -104,7 +104,7 @@ class _Tokenizer(HFLM):  # type: ignore[misc]  # the library is not typed
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         super().__init__(pretrained=model, tokenizer=copy.deepcopy(tokenizer))  # it may add a token for padding
-        self._by_line: Encoder | None = Encoder(self.tokenizer, "allow")
+        self._by_line: Encoder | None = Encoder(self.tokenizer, as_text=False)
         self._calls = 0
         self._begin = self.tokenizer.decode(self.prefix_token_id)
 

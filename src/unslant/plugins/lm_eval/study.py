@@ -320,6 +320,9 @@ class TaskRun:
             for prompt in requests.of([one.args for one in result.instances], str(result.document.number))
         ]
         tokens, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
+        cut: set[str] = encoder.cut
+        some = f"question {min(cut)!r} and {len(cut) - 1:,} more" if len(cut) > 1 else "".join(cut)
+        note = f"Prompts longer than the model takes were cut on the left, as by lm-eval: {some}."
         movable = any(document.movable for document in task_set.by_id.values())
         run = replace(
             run,
@@ -327,7 +330,7 @@ class TaskRun:
             lm_eval=Harness(
                 version=metadata.version("lm_eval"),
                 orders=max(map(len, presentations.values())),
-                notes=(*task_set.notes, *_cut(encoder.cut)),
+                notes=(*task_set.notes, *([note] if cut else [])),
                 tasks={name: one.recorded() for name, one in self.published.items()},
             ),
             example_prompt=alone[0].text if alone else "",
@@ -340,8 +343,3 @@ class TaskRun:
         for name, one in self.published.items():
             for result in one.results:
                 yield {"task": name, **result.sample()}
-
-
-def _cut(groups: set[str]) -> list[str]:
-    some = f"question {sorted(groups)[0]!r} and {len(groups) - 1:,} more" if len(groups) > 1 else "".join(groups)
-    return [f"Prompts longer than the model takes were cut on the left, as by lm-eval: {some}."] if groups else []
