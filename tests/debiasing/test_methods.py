@@ -198,7 +198,7 @@ def test_vote_is_the_metrics_vote(
         assert {q.id: "ABCD"[o.choice] for q, o in zip(answers.questions, answers.outcomes, strict=True)} == {
             f"arc-{r['idx']:02d}": r["sampled"] for r in recorded
         }
-    by_id = dict(zip(recorded_scores.ids, vote(recorded_scores, rule)[0], strict=True))  # type: ignore[arg-type]
+    by_id = dict(zip(recorded_scores.ids, vote(recorded_scores, rule).content, strict=True))  # type: ignore[arg-type]
     assert [by_id[q.id] for q in arc] == [o.choice for o in answers.outcomes]
 
 

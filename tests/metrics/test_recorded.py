@@ -67,8 +67,8 @@ def test_fluctuation(recorded: list[dict], scores: OrderScores) -> None:
 
 def test_vote_is_the_recorded_one_for_all_ten(recorded: list[dict], scores: OrderScores) -> None:
     voted = vote(scores)
-    assert ["ABCD"[i] for i in voted[0]] == [record["sampled"] for record in recorded]
-    assert list(voted[0]) == [by_content(record).mean(0).argmax() for record in recorded]
+    assert ["ABCD"[i] for i in voted.content] == [record["sampled"] for record in recorded]
+    assert list(voted.content) == [by_content(record).mean(0).argmax() for record in recorded]
     assert compute(scores).means["vote_accuracy"].value == np.mean([record["correct"] for record in recorded])
 
 

@@ -198,7 +198,7 @@ def test_requests_without_a_reply_are_left_out_and_counted() -> None:
     metrics = compute(scores)
     assert (metrics.means["accuracy"].value, metrics.means["vote_accuracy"].value) == (0, 0)
     assert (metrics.means["answered_accuracy"].n, metrics.means["answered"].value) == (0, 0)
-    assert vote(scores)[0].tolist() == [-1]
+    assert vote(scores).content.tolist() == [-1]
     assert metrics.given_labels[0]["predicted"].value == 0
 
 

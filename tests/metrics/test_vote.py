@@ -42,7 +42,7 @@ def test_voted_text_does_not_depend_on_file_order(case: tuple[list[int], bool, i
     answers = []
     for question in (listed, shuffled):
         scores = read_scores(ask([question], page_model(coarse), orders=orders))
-        answers.append(question.options[vote(scores, rule)[0][0]])  # type: ignore[arg-type]
+        answers.append(question.options[vote(scores, rule).content[0]])  # type: ignore[arg-type]
     assert answers[0] == answers[1]
 
 
@@ -62,8 +62,8 @@ def one_question(rows: list[tuple[tuple[int, ...], list[float]]], ranks: tuple[i
 def test_soft_and_hard_votes_can_differ() -> None:
     rows = [((0, 1, 2), [0.5, 0.45, 0.05]), ((1, 0, 2), [0.45, 0.5, 0.05]), ((2, 1, 0), [0.05, 0.9, 0.05])]
     scores = one_question(rows, (0, 1, 2))
-    assert vote(scores, "soft")[0].tolist() == [1]
-    assert vote(scores, "hard")[0].tolist() == [0]
+    assert vote(scores, "soft").content.tolist() == [1]
+    assert vote(scores, "hard").content.tolist() == [0]
     shares = vote_over_orders(scores.blocks[0].probs, scores.blocks[0].text_ranks, "hard")[1]
     assert shares[0] == pytest.approx([2 / 3, 1 / 3, 0])
     values = measure(scores)
@@ -73,15 +73,15 @@ def test_soft_and_hard_votes_can_differ() -> None:
 def test_equal_hard_votes_go_to_the_higher_mean() -> None:
     scores = one_question([((0, 1), [0.6, 0.4]), ((1, 0), [0.9, 0.1])], (0, 1))
     voted = vote(scores, "hard")
-    assert voted[0].tolist() == [1]
-    assert voted[1].tolist() == [True]
+    assert voted.content.tolist() == [1]
+    assert voted.tied.tolist() == [True]
 
 
 def test_a_tied_vote_goes_to_the_text_that_sorts_first_and_is_counted() -> None:
     rows = [((0, 1), [0.8, 0.2]), ((1, 0), [0.8, 0.2])]
     for ranks, winner in (((0, 1), 0), ((1, 0), 1)):
         voted = vote(one_question(rows, ranks))
-        assert (voted[0].tolist(), voted[1].tolist()) == ([winner], [True])
+        assert (voted.content.tolist(), voted.tied.tolist()) == ([winner], [True])
 
 
 def test_a_mean_that_rounds_differently_is_still_a_tie() -> None:
@@ -93,7 +93,7 @@ def test_a_mean_that_rounds_differently_is_still_a_tie() -> None:
     assert tied_means[0] != tied_means[1]
     probs = np.broadcast_to(tied_means / tied_means.sum(), block.probs.shape)
     voted = vote(replace(scores, blocks=(replace(block, probs=probs),)))
-    assert (voted[0].tolist(), voted[1].tolist()) == ([1], [True])
+    assert (voted.content.tolist(), voted.tied.tolist()) == ([1], [True])
 
 
 def test_no_vote_without_all_orders() -> None:
@@ -102,5 +102,5 @@ def test_no_vote_without_all_orders() -> None:
         Response("q", "order", "cloze", ("A", "B"), (1, 0), frozenset({0}), 2, status="error"),
     ]
     scores = read_scores(rows)
-    assert vote(scores)[0].tolist() == [-1]
+    assert vote(scores).content.tolist() == [-1]
     assert np.isnan(measure(scores)["vote_accuracy"]).all()

@@ -96,7 +96,7 @@ def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> d
         "at": [place[of, scores.ids[i]] for i in rows],
         "measures": {
             **{key: [None if math.isnan(v) else round(float(v), 6) for v in values[key][rows]] for key in MEASURES},
-            "vote": vote(scores)[0][rows].tolist(),
+            "vote": vote(scores).content[rows].tolist(),
         },
         "blocks": [_block(block, rows) for block in scores.blocks],
         "views": [_view(scores, getattr(scores, view), words, rows) for view, words in VIEWS],

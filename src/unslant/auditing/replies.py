@@ -271,7 +271,7 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
     if run.adaptive is None or scores.stopped is None or scores.checked is None:
         return None
     checked = scores.checked & (scores.order_counts > 0)
-    other = np.where(checked, vote(scores)[0] != scores.given.chosen, np.nan)
+    other = np.where(checked, vote(scores).content != scores.given.chosen, np.nan)
     usage, full = run.replies, run.adaptive.requests_of_all
     n_counted = usage.requests - usage.failed - usage.uncounted
     each = (usage.input_tokens + usage.output_tokens) / n_counted if n_counted else float("nan")

@@ -24,6 +24,19 @@ from unslant.metrics.registry import Measured, Numbers, metric, question_metric
 from unslant.metrics.scores import OrderScores, choose, credit, is_right, is_tie, over_orders
 
 
+@dataclass(frozen=True)
+class VotedAnswers:
+    """Voted answers of Q questions.
+
+    Attributes:
+        content: (Q,) the voted content; -1 without a complete order set.
+        tied: (Q,) whether several contents have the highest share.
+    """
+
+    content: NDArray[np.intp]
+    tied: Bools
+
+
 def mean_over_orders(probs: Floats) -> Floats:
     """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in any sequence."""
     # sums of floats depend on their sequence, and the vote must not depend on the order of options in the file
@@ -46,8 +59,8 @@ def vote_over_orders(
     return choose(np.where(credit(shares) > 0, mean, 0.0), text_ranks), shares
 
 
-def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> tuple[NDArray[np.intp], Bools]:
-    """Vote over all orders: (Q,) the content, -1 without a complete order set, and whether several had as high a share.
+def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAnswers:
+    """Vote over all orders of each question.
 
     ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders, where tied
     options share the vote of their order and equal counts go to the higher mean probability.
@@ -59,7 +72,7 @@ def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> tuple[N
     for block in scores.blocks:
         content[block.index], shares = vote_over_orders(block.probs, block.text_ranks, rule)
         ties[block.index] = is_tie(shares)
-    return content, ties
+    return VotedAnswers(content, ties)
 
 
 LEVEL = 0.05
@@ -111,7 +124,7 @@ def _voted(scores: OrderScores, values: NDArray[np.generic]) -> Floats:
 
 
 def _vote_right(scores: OrderScores, rule: Literal["soft", "hard"]) -> Floats:
-    right = is_right(scores.answers, vote(scores, rule)[0])
+    right = is_right(scores.answers, vote(scores, rule).content)
     return _voted(scores, np.where(scores.has_answer, right, np.nan))
 
 
@@ -141,7 +154,7 @@ def chance(scores: OrderScores) -> Floats:
 
 @question_metric("vote_tie_rate", "ties in the vote", "several options tied in the vote", unit="share", unmoved=0.0)
 def vote_tie_rate(scores: OrderScores) -> Floats:
-    return _voted(scores, vote(scores)[1])
+    return _voted(scores, vote(scores).tied)
 
 
 @question_metric("answered", "replies that answer", "share of replies, over all orders, that name one option",
