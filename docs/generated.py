@@ -65,6 +65,7 @@ META = {
     "phrase": "the preference in words",
     "logged": "of an audit of a log: what was read, and what was left out",
     "order_costs": "orders -> what the audit in these orders costs, in ordinary runs",
+    "cost_once": "what of `order_costs` does not grow with the questions, such as prompts without a question",
     "two_phase": "beyond 200 questions: those shown in all orders, and the prompts of an audit that shows all so",
     "until": "with `--until`: the half-width asked for, whether it was reached, and every number after each step",
     "stopped": "ids of the questions that were asked no further",

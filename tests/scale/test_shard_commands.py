@@ -26,7 +26,7 @@ TOOK = re.compile(
     r"^[\d,]+ prompts(?: \([^)]* from the store\))?(?: in [\d.]+ s)?(?:, (?:about )?[\d.]+ times an ordinary run)?"
     r"| at [\d.]+ times"
 )
-COSTS = {"cost", "order_costs", "ordinary_runs"}
+COSTS = {"cost", "cost_once", "order_costs", "ordinary_runs"}
 """Of prompts that the store recalls, no tokens are known."""
 KILLED = """
 import os, signal, sys

@@ -140,7 +140,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
 
             design, responses = grown(design, responses, score)
         two_phase = design.recorded
-    tokens, order_costs = ordinary_cost(model, asking.cost, design, share.own(asking.questions))
+    tokens, order_costs, cost_once = ordinary_cost(model, asking.cost, design, share.own(asking.questions))
     return asking.finished(
         responses,
         share,
@@ -148,6 +148,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         example_prompt=design.elicitation.prompts(example[1])[0].as_text() if example else "",
         cost=replace(asking.cost, tokens_ordinary=tokens),
         order_costs=order_costs,
+        cost_once=cost_once,
         until=until,
         two_phase=two_phase,
     )
@@ -166,7 +167,7 @@ _AT_ONCE = 1_000
 
 def ordinary_cost(
     model: ScoringModel, spent: Cost, design: OrderDesign, questions: Iterable[Question]
-) -> tuple[int, dict[str, float]]:
+) -> tuple[int, dict[str, float], float]:
     """What an ordinary run costs, and in such runs an audit in other sets of orders; nothing is run.
 
     Args:
@@ -178,18 +179,19 @@ def ordinary_cost(
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
         model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
         in the orders asked, in every smaller set and in those that a plan compares, from :data:`COUNTED` questions or
-        fewer and, where nearly all was scored here, the cost of the run; empty where tokens cannot be counted.
+        fewer and, where nearly all was scored here, the cost of the run; empty where tokens cannot be counted. And what
+        does not grow with the questions: the beginning of all prompts, and the prompts without a question.
     """
     local, asked, everyone = model.unwrapped, list(questions), design.questions.questions
     if not isinstance(local, TokenizingModel):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
-        return round(mean * len(asked)), {}
+        return round(mean * len(asked)), {}, 0.0
     counter = TokenCounter(local, design)
     ordinary = sum(counter.whole(asked[at : at + _AT_ONCE]) for at in range(0, len(asked), _AT_ONCE))
     # sorted, so that each number of options has its share of the sample
     several = sorted((question for question in everyone if question.movable), key=lambda one: len(one.options))
     if not several:
-        return ordinary, {}
+        return ordinary, {}, 0.0
     size = len(several)
     most = size if size <= COUNTED else min(COUNTED, max(COUNTED // 2, size // _SHARE))
     # the middle of each of as many equal parts: the first of each has the fewest options, and costs least
@@ -200,14 +202,14 @@ def ordinary_cost(
     orders = design.settings.orders
     every = orders if design.full is None else WHOLE
     n, each = len(everyone), counter.whole(sample) / len(sample)
-    runs = {}
+    runs, constant = {}, 0.0
     whole = WHOLE if every != "auto" else every
     planned = whole, "latin", *balanced_names(movable, len(orders_for(usual, whole)))  # see `unslant plan`
     # the largest set first: its prompts are tokenized in one call, and most of the others' are among them
     for name in dict.fromkeys((every, *set_names(movable, len(orders_for(usual, every))), *planned)):
         computed, shared = counter.tree(sample, name)
-        total = (computed - shared) * n / len(sample) + shared + once
-        runs[name] = round(total / (each * n), 4)
+        constant = (shared + once) / (each * n)
+        runs[name] = round((computed - shared) / (each * len(sample)) + constant, 4)
     if design.full is not None:
         part = len(design.full) / n
         runs[orders] = round(part * runs[every] + (1 - part) * runs["latin"], 4)
@@ -215,8 +217,8 @@ def ordinary_cost(
     if spent.tokens and scored > _SCORED and len(asked) == n and design.settings.until is None:
         # A sample's questions share fewer beginnings than all do. What the orders asked did cost corrects all sets.
         exact = spent.tokens / scored / ordinary / runs[orders]
-        runs = {name: round(number * exact, 4) for name, number in runs.items()}
-    return ordinary, runs
+        runs, constant = {name: round(number * exact, 4) for name, number in runs.items()}, constant * exact
+    return ordinary, runs, round(constant, 4)
 
 
 class TokenCounter:

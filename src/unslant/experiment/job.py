@@ -51,6 +51,7 @@ class About(TypedDict, total=False):
     counts: ComposedCounts
     cost: Cost
     order_costs: dict[str, float]
+    cost_once: float
     until: UntilRun | None
     two_phase: TwoPhaseRun | None
     adaptive: AdaptiveRun | None

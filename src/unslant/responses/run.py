@@ -220,7 +220,8 @@ class Run(RunPart):
         settings: settings of the study.
         loading: what was dropped or repaired when the questions were read.
         cost: of scores; requests: of replies, by model.
-        order_costs: what the audit in other sets of orders costs, in ordinary runs.
+        order_costs: what the audit in other sets of orders costs, in ordinary runs; cost_once: what of it does not
+            grow with the questions.
         offline: every score came from the store, and no server was asked.
         failed_models: models that are left out -> why.
         incomplete: weights that the checkpoint did not have.
@@ -260,6 +261,7 @@ class Run(RunPart):
     cost: Cost = field(default_factory=Cost)
     requests: dict[str, ChatCost] = field(default_factory=dict)
     order_costs: dict[str, Number] = field(default_factory=dict)
+    cost_once: Number = 0.0
     offline: bool = False
     answered_by: tuple[AnsweredBy, ...] = ()
     unsteady: Count = 0

@@ -58,7 +58,7 @@ class Pilot(Jsonable):
         spec: the pilot's orders, as ``--orders`` names them.
         in_words: replies are read.
         prompt_tokens, output_tokens: of a prompt, and of a reply.
-        computed: set of orders -> tokens that a local model computes.
+        computed: set of orders -> tokens that a local model computes for a question; once: for all questions together.
         seconds: of a computed token; of a prompt, where none is counted; nan where not known.
         published: accuracy in the order of the file; nan where it is that over orders.
     """
@@ -77,6 +77,7 @@ class Pilot(Jsonable):
     prompt_tokens: float = 200.0
     output_tokens: float = 0.0
     computed: Mapping[str, float] = field(default_factory=dict)
+    once: float = 0.0
     seconds: float = math.nan
     published: float = math.nan
 
@@ -130,10 +131,11 @@ class Pilot(Jsonable):
             return replace(pilot, prompt_tokens=read / replies, output_tokens=written / replies)
         if ordinary:
             each = cost["tokens_plain"] / cost["prompts"] if cost["prompts"] else ordinary
-            computed = {name: number * ordinary for name, number in values.get("order_costs", {}).items()}
+            once = values.get("cost_once", 0.0) * ordinary
+            computed = {name: number * ordinary - once for name, number in values.get("order_costs", {}).items()}
             spent = cost["tokens"] if computed else cost["prompts"]
             seconds = cost["seconds"] / spent if spent and cost["seconds"] else math.nan
-            return replace(pilot, prompt_tokens=each or ordinary, computed=computed, seconds=seconds)
+            return replace(pilot, prompt_tokens=each or ordinary, computed=computed, once=once * n, seconds=seconds)
         if not responses:
             example = values.get("example_prompt")
             return replace(pilot, prompt_tokens=len(example) / CHARACTERS_A_TOKEN) if example else pilot
@@ -289,6 +291,7 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         needed.append(_needed(goal, at, min(end / between.value * variance, at * (1 - at)), about[2]))
     least, most = (min(needed), max(needed)) if len(needed) > 1 else (math.nan, math.nan)
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
+    total = asked * tokens + pilot.once
     output = asked * prompts * pilot.output_tokens
     return Design(
         name,
@@ -302,10 +305,10 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         detectable_difference(asked, *about, correlation=goal.correlation),
         detectable_difference(asked, *about, correlation=0),
         round(asked * prompts),
-        round(asked * tokens),
+        round(total),
         round(output),
-        pilot.seconds * asked * (tokens if pilot.computed else prompts),
-        money(asked * tokens, output, goal.price, goal.output_price),
+        pilot.seconds * (total if pilot.computed else asked * prompts),
+        money(total, output, goal.price, goal.output_price),
     )
 
 
@@ -368,7 +371,7 @@ def plan(
     if not basis.output_tokens:
         check_unused("no replies are counted", goal, only=("output_price",))
     if goal.tokens:  # how many of them would be shared is not known
-        basis = replace(basis, computed={}, seconds=math.nan if basis.computed else basis.seconds)
+        basis = replace(basis, computed={}, once=0.0, seconds=math.nan if basis.computed else basis.seconds)
     if basis.source and not basis.in_words:
         check_unused("labels are scored, the same each time", goal, only=("repeats",))
     if not basis.questions and not (goal.half_width or goal.difference or goal.available):
