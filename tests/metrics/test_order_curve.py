@@ -59,6 +59,15 @@ def test_where_the_order_does_not_matter_two_orders_are_enough() -> None:
     assert curve.points[-1].ordinary_runs == 7.0
 
 
+def test_without_right_options_a_set_is_as_far_as_its_votes_differ() -> None:
+    """PBM of a Latin square was that of all orders, so the square was said to be enough."""
+    questions = [replace(question, answers=frozenset()) for question in make_questions(60)]
+    square = points(questions)["latin"]
+    assert math.isnan(square.accuracy)
+    assert math.isnan(square.vote)
+    assert square.apart == square.votes_differ > square.pbm
+
+
 def test_only_sets_whose_orders_were_all_asked_are_compared() -> None:
     five = points(make_questions(20, (5,)))
     assert set(five) == {"given", "reverse", "cyclic:5", "cyclic:10", "cyclic:15", "cyclic:20", "auto"}

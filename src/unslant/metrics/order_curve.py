@@ -37,8 +37,8 @@ class OrderPoint:
     Attributes:
         orders: the set, as ``--orders`` names it.
         k: how many orders it has.
-        accuracy, vote, pbm: distance of the mean accuracy over orders, of the voted accuracy and of PBM; one order has
-            no PBM (nan).
+        accuracy, vote, pbm: distance of the mean accuracy over orders, of the voted accuracy and of PBM; nan where no
+            option is right, and one order has no PBM.
         votes_differ: share of questions whose voted answer differs.
         ordinary_runs: what an audit in these orders costs, its controls included (see
             :class:`unslant.models.base.Cost`); nan where tokens were not counted.
@@ -54,8 +54,9 @@ class OrderPoint:
 
     @property
     def apart(self) -> float:
-        """The largest of the distances; infinite where one is not known."""
-        distances = (self.accuracy, self.vote, self.pbm)
+        """The largest of the distances; infinite where one is not known. Without right options, the votes that differ
+        count in place of accuracy: PBM alone can be the same while the answers are not."""
+        distances = (self.votes_differ if math.isnan(self.vote) else max(self.accuracy, self.vote), self.pbm)
         return math.inf if any(map(math.isnan, distances)) else max(distances)
 
     @property
@@ -187,11 +188,11 @@ def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float,
 
 
 def _distance(differences: Floats, sampling: Sampling) -> float:
-    """sqrt(d^2 + s^2) of the differences of single questions, those of one draw after those of another."""
+    """sqrt(d^2 + s^2) of the differences of single questions, those of one draw after those of another; nan of none."""
     questions = len(sampling.unit)
     values = differences[~np.isnan(differences)]
     if not values.size:
-        return 0.0
+        return math.nan
     together = differences.reshape(-1, questions).mean(axis=0)
     effect = max(1.0, sampling.design_effect(together)) if sampling.clustered else 1.0
     return float(math.sqrt(values.mean() ** 2 + effect * values.var() / questions))
