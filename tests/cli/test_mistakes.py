@@ -182,7 +182,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair good.jsonl --template nosuch.toml": ("nosuch.toml", "no such file"),
     "audit fair good.jsonl --template broken.toml": ("broken.toml", "not valid TOML"),
     "audit fair good.jsonl --template wrong.toml": ("wrong.toml", "stm", "stem"),
-    "audit fair good.jsonl --dtype flaot32": ("dtype 'flaot32'", "did you mean 'float32'?"),
+    "audit fair good.jsonl --dtype flaot32": ('"flaot32" for --dtype', 'Did you mean "float32"?'),
     "audit fair good.jsonl --device gpu": ("device 'gpu'", "cuda"),
     "audit fair good.jsonl --connections 0": ("connections 0", "1 or more"),
     "audit fair good.jsonl --offline --no-store": ("--offline", "leave out --no-store"),

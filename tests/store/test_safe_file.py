@@ -229,7 +229,7 @@ def test_a_clock_that_jumps_loses_nothing(path: Path, monkeypatch: pytest.Monkey
         real = time.time
         monkeypatch.setattr(time, "time", lambda: real() + jump)
         assert store.runs.get(run).status == "interrupted"  # until it is heard of again
-        store.runs._note(run, {"updated": time.time()})
+        store.runs.note(run, {"updated": time.time()})
         assert store.runs.get(run).status == "running"
         monkeypatch.undo()
         assert store.runs.get(run).status == "interrupted"

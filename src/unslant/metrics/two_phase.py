@@ -266,7 +266,7 @@ def with_left_out(
     stopped, checked = scores.stopped, scores.checked
     if stopped is None or checked is None or not stopped.any() or math.isnan(estimate.low):
         return estimate
-    each = 1 + float(stopped.sum()) / max(1, int(checked.sum())) * checked  # questions that each stands for
+    each = 1 + float(stopped.sum()) / max(1, int(checked.sum())) * checked  # questions that each represents
     values, weights = values[rows], np.where(stopped | np.isnan(values), 0.0, each)[rows]
     asked, ends = weights > 0, (estimate.low, estimate.value, estimate.high)
     if not asked.any():

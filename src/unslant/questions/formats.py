@@ -138,7 +138,7 @@ def header_of(path: Path) -> list[str]:
 
 
 def whole_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
-    """As :func:`iter_records`, for files of other records than questions, of which none may be left out.
+    """As :func:`iter_records`, for other records than questions; none may be left out.
 
     Raises:
         InputError: also at the first record that cannot be read.
