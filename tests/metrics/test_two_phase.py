@@ -91,7 +91,7 @@ def test_a_sample_in_which_no_answer_changes_leaves_room_for_others(
         checked[rng.permutation(np.flatnonzero(agree))[: 30 if at_random else 12]] = True
         some = _blocks_of(scores, checked | ~agree)
         asked = replace(scores, blocks=some, stopped=agree & ~checked, checked=checked)
-        estimate = means(extended_measures(asked, None), Bootstrap.of(asked), None, asked)[key]
+        estimate = means(extended_measures(asked, None), Bootstrap.of(asked), None, asked, measure(asked))[key]
         held.append(estimate.low <= truth <= estimate.high)
     assert np.mean(held) >= 0.93
 

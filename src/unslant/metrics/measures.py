@@ -33,13 +33,14 @@ def measure(scores: OrderScores) -> dict[str, Floats]:
 
 def means(
     values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues | None, scores: OrderScores,
-    rows: Bools | slice = slice(None),
+    asked: QuestionValues, rows: Bools | slice = slice(None),
 ) -> Numbers:  # fmt: skip
     """The mean of every metric over the questions that have it, with its interval.
 
     Args:
         values: of these rows of ``scores``, extended to the questions that were not asked in all orders.
         phases: the metrics that are estimated in two phases.
+        asked: :func:`measure` of all rows, not extended; empty where all were asked in all orders.
     """
 
     def mean(metric: QuestionMetric, column: Floats) -> Estimate:
@@ -51,9 +52,9 @@ def means(
             return by_design(column)
         bounds, swings = metric.bounds, metric.swings
         estimate = bootstrap.mean(column, bounds=bounds, swings=swings, room="bounds, unsure")
-        if scores.stopped is None or not (metric.unmoved in bounds or swings or metric.key in FALLING):
+        if not asked or not (metric.unmoved in bounds or swings or metric.key in FALLING):
             return estimate
-        return with_left_out(estimate, metric.values(scores), scores, bootstrap, rows, bounds=bounds, swings=swings)
+        return with_left_out(estimate, asked[metric.key], scores, bootstrap, rows, bounds=bounds, swings=swings)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
@@ -157,7 +158,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
     phases = TwoPhaseValues.of(scores)
-    values = extended_measures(scores, phases)
+    values, asked = extended_measures(scores, phases), {} if scores.stopped is None else measure(scores)
     # the answers decided which questions were asked in all orders: these are not a random few
     all_orders = replace(scores, blocks=()) if scores.selected else scores
     whole = whole_part(all_orders)
@@ -172,7 +173,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         alike = max(1.0, bootstrap.sampling.design_effect(score)) if bootstrap.sampling.clustered else 1.0
         about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0, alike
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, phases)
+    by_subject = _by_subject(scores, values, asked, phases)
     habit = preference(scores, bootstrap)
     if phases:
         # An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
@@ -181,7 +182,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         habit = replace(habit, labels=part.labels, positions=part.positions, unsure=part.unsure, sticky=part.sticky)
     return Metrics(
         counts=_counts(scores),
-        means=means(values, bootstrap, phases, scores),
+        means=means(values, bootstrap, phases, scores, asked),
         above_chance=above_chance(score, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
@@ -222,7 +223,9 @@ def _counts(scores: OrderScores) -> Counts:
     )
 
 
-def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None) -> dict[str, Numbers]:
+def _by_subject(
+    scores: OrderScores, values: QuestionValues, asked: QuestionValues, phases: TwoPhaseValues | None
+) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects, unsure = np.asarray(scores.subjects, dtype=str), spread_answers(scores)
     contexts = np.asarray(scores.contexts, dtype=object)  # not as wide as the longest passage, each
@@ -236,7 +239,7 @@ def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseVal
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows], part=several)
-        table[str(subject)] = means(part, bootstrap, None, scores, rows) | in_phases
+        table[str(subject)] = means(part, bootstrap, None, scores, asked, rows) | in_phases
     return table
 
 

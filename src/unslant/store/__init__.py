@@ -301,6 +301,9 @@ class Store:
         """What any pass has stored of these prompts; of several passes, the oldest counts."""
         blobs: dict[bytes, bytes] = {}
         with self._database.reading() as connection:
+            # looking a million prompts up in an empty table takes seconds
+            if connection.execute(f"SELECT 1 FROM {kind.table} LIMIT 1").fetchone() is None:
+                return blobs
             for some in _pieces(keys):
                 marks = ",".join("?" * len(some))
                 for row in select(connection, kind.table, f"prompt IN ({marks}) ORDER BY pass, position", *some):
