@@ -52,10 +52,12 @@ def size_of(path: Path, limit: int = sys.maxsize) -> int:
     """Size of a regular file in bytes; InputError if it is not one, or is larger than ``limit``."""
     try:
         status = os.stat(path)
+        names = sorted(os.listdir(path)) if stat.S_ISDIR(status.st_mode) else []
     except (OSError, ValueError) as error:
         raise InputError.at(path, _reason(error)) from None
     if stat.S_ISDIR(status.st_mode):
-        raise InputError.at(path, "is a folder; give the file in it")
+        listed = f" ({', '.join(names[:6])}{', ...' * (len(names) > 6)})" if names else ""
+        raise InputError.at(path, f"is a folder; give the file in it{listed}")
     if not stat.S_ISREG(status.st_mode):
         raise InputError.at(path, "is not a regular file; copy its content to one first")
     if status.st_size > limit:

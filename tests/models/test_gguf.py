@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.command_line import unslant
 from tests.models.samples import sample_prompts
 from tests.models.scoring import assert_equal, score
 from training.export_gguf import export_gguf
@@ -54,6 +57,16 @@ def test_a_folder_with_one_is_that_one(file: Path, tmp_path: Path) -> None:
         load_model(str(tmp_path))
     (tmp_path / "other.gguf").unlink()
     assert load_model(str(tmp_path)).name == str(tmp_path)
+
+
+def test_a_dry_run_counts_its_tokens_with_the_chat_template(file: Path, tmp_path: Path) -> None:
+    """It ended in a traceback of transformers; those of folders counted the bare text."""
+    words = ("audit", file, "embedded", "--limit", 6, "--orders", "reverse", "--chat")
+    dry, ran = unslant(*words, "--dry-run"), unslant(*words, "--json", tmp_path / "n.json", "--no-store")
+    assert (dry.code, ran.code) == (0, 0), dry.err + ran.err
+    tokens = json.loads((tmp_path / "n.json").read_text())["cost"]["tokens_plain"]
+    (planned,) = re.findall(r"Tokens in the prompts: about ([\d,]+) \(by", dry.out)
+    assert int(planned.replace(",", "")) == pytest.approx(tokens, rel=0.02)
 
 
 def test_what_is_saved_is_not_taken_for_quantized(loaded: TransformersModel, tmp_path: Path) -> None:

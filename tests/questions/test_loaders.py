@@ -604,6 +604,12 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
     assert any(reason in line for line in questions.report.lines())
 
 
+def test_a_question_about_the_points_a_to_d_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "set.csv").write_text("Which point is nearest?,A,B,C,D,B\nWhich is red?,x,y,z,w,A\n")
+    first, _ = load_questions(tmp_path / "set.csv")
+    assert (first.options, first.answers) == (("A", "B", "C", "D"), {1})
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -614,6 +620,8 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.json", '[{"id": 1},\n{"id"]', r"line 2: not valid JSON"),
         ("set.csv", "question,A,B,answer\n", r"holds no questions"),
         ("set.csv", "what,is,this\n1,2,3\n", r"line 1: no header was found"),
+        # A, B, ... are usual names of columns, of which the message said that none is
+        ("set.csv", "frage;A;B;C;richtig\nx;y;z;w;A\n", r'field "question": no column was found.* frage, A, B'),
         ("set.csv", 'question,A,B,answer\nx,"y,z,A\n', r"line 2: not valid CSV"),
         ("set.csv", "question,A,B,answer\nx,y,z\n", r"line 2: 3 columns, where the file has 4"),
         ("set.csv", "question,A,A,answer\nx,y,z,A\n", r"two columns of the header have the same name"),

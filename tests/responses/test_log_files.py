@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
+from unslant import audit
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
@@ -47,6 +48,18 @@ def test_folders_hold_their_logs_and_other_files_name_them(shared_data: Path, tm
     (tmp_path / "mine.csv").write_text("id,answer,chosen\nq,A,B\n")
     with pytest.raises(InputError, match="is a folder without a log of a known format"):
         load_logs([tmp_path])
+
+
+def test_a_folder_of_results_is_read_like_the_table_in_it(tmp_path: Path) -> None:
+    """The folder of --out was refused, as one without a log."""
+    result = audit("fair", "embedded", limit=3)
+    (tmp_path / "out").mkdir()
+    result.to_parquet(tmp_path / "out" / "responses.parquet")
+    result.to_json(tmp_path / "out" / "numbers.json")
+    (responses,) = load_logs([tmp_path / "out"])
+    assert responses.table.equals(result.responses.table)
+    ran = unslant("plan", tmp_path / "out", "--half-width", 0.1)
+    assert "out: is a folder; give the file in it (numbers.json, responses.parquet)" in ran.err
 
 
 def test_packed_logs_in_a_folder_are_read(shared_data: Path, tmp_path: Path) -> None:

@@ -215,7 +215,8 @@ def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
     assert refused(tmp_path, first, cut).startswith("cut.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, text).startswith("text.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, tmp_path / "none.parquet") == "none.parquet: no such file"
-    assert refused(tmp_path, first, tmp_path) == f"{tmp_path}: is a folder; give the file in it"
+    reason = "is a folder; give the file in it (cut.parquet, foreign.parquet, s1of2.parquet, text.parquet)"
+    assert refused(tmp_path, first, tmp_path) == f"{tmp_path}: {reason}"
     assert refused(tmp_path).startswith("no shards: name the table to be written first")
 
 

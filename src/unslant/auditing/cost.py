@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unslant.auditing import (
     MOST_WHOLE,
@@ -18,6 +18,8 @@ from unslant.auditing import (
     square_presentations,
 )
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
+from unslant.models.hf.loading import tokenizer_of
+from unslant.models.hf.tokenization import Encoder
 from unslant.models.open import address_of, open_model
 from unslant.presentations import auto_square, given_order, parse_labels, present
 from unslant.prompts import Cloze, Prompt
@@ -63,7 +65,7 @@ def estimate(
     in_words = settings.elicit == "generate"
     address = address_of(model, models, ("generate",) if in_words else ("score",))
     questions = settings.sampled(settings.load(name))
-    length = _Length(address.model if not address.scheme else "")
+    length = _Length(None if address.scheme else tokenizer_of(address.model, models))
     if in_words:
         schedule = plan(questions.questions, settings, settings.chooser(questions, parse_labels(settings.labels)))
         lines = _requests(schedule, settings, settings.writer(), generate, outputs, length)
@@ -165,25 +167,21 @@ def duration(seconds: float) -> str:
 
 
 class _Length:
-    """Counts tokens: with the tokenizer of a local model, else by characters."""
+    """Counts tokens: with the tokenizer and the chat template of a local model, else by characters."""
 
-    def __init__(self, local: str) -> None:
-        if local:
-            from transformers import AutoTokenizer
-
-            from unslant.models.hf.sanity import locate
-
-            tokenizer = AutoTokenizer.from_pretrained(locate(local))
-            self.of: Callable[[str], int] = lambda text: len(tokenizer(text).input_ids)
+    def __init__(self, tokenizer: Any | None) -> None:
+        if tokenizer:
+            encoder = Encoder(tokenizer)
+            self.of: Callable[[Prompt], int] = lambda prompt: len(encoder.ids(prompt))
             self.how = "by the model's tokenizer"
         else:
-            self.of = lambda text: -(-len(text) // CHARACTERS_A_TOKEN)
+            self.of = lambda prompt: -(-len(prompt.as_text()) // CHARACTERS_A_TOKEN)
             self.how = f"{CHARACTERS_A_TOKEN} characters a token"
 
     def total(self, prompts: Sequence[Prompt], n: int) -> int:
         """Tokens of n prompts, from the mean of an even sample."""
         sample = prompts[:: max(1, len(prompts) // SAMPLED)]
-        return round(n * fmean(self.of(prompt.as_text()) for prompt in sample)) if sample else 0
+        return round(n * fmean(map(self.of, sample))) if sample else 0
 
 
 def left_open(questions: Iterable[Question], *, in_words: bool) -> str:

@@ -22,7 +22,7 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
-from unslant.questions.fields import CHOICE_FIELDS
+from unslant.questions.fields import CHOICE_FIELDS, option_columns
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record, usual_name
 from unslant.questions.workbooks import Row, workbook_rows
@@ -344,7 +344,9 @@ _HEADERLESS = (
 
 
 def _column_names(row: list[str], columns: Collection[str]) -> set[str]:
-    return {usual_name(cell) for cell in row} & (_NAMES | _COMPOUND | set(map(usual_name, columns)))
+    # A, B, C, ... count as one name: they may be the options of a question about points on a map.
+    options = ["options"] if len(option_columns(row)) > 2 else []
+    return {usual_name(cell) for cell in row} & (_NAMES | _COMPOUND | set(map(usual_name, columns))) | {*options}
 
 
 def _headerless(row: list[str]) -> list[str] | None:

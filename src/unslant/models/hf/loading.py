@@ -264,6 +264,19 @@ def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any], a
     return getattr(transformers, auto), problem
 
 
+def tokenizer_of(name: str, options: ModelOptions) -> Any:
+    """The tokenizer of a local model; nothing else of it is loaded.
+
+    Raises:
+        InputError, ModelError: see :func:`load_model`.
+    """
+    from transformers import AutoTokenizer
+
+    source = _prepared(name, options)
+    with quiet_loading(source):
+        return _load("tokenizer", name, AutoTokenizer, source, _where_to_look(source, options))
+
+
 def config_of(name: str, options: ModelOptions) -> Any:
     """The configuration of a local model, checked; nothing else of it is loaded."""
     source = locate(name)

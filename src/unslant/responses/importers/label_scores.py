@@ -60,11 +60,6 @@ class _ScoreLine(NamedTuple):
     scores: dict[str, float]
 
 
-def is_responses(head: Head) -> bool:
-    """Whether a file is a table of responses that unslant wrote."""
-    return {"question_id", "contents", "elicitation", "status"} <= head.names
-
-
 def has_label_scores(head: Head) -> bool:
     """Whether a table has label scores, in either layout."""
     return not head.first and any(_columns_like(name, sorted(head.names)) for name in FIELDS["logprob"])
@@ -90,7 +85,7 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
     path = Path(path)
     if format_of(path) not in ("csv", "tsv", "parquet"):
         raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
-    if is_responses(Head.of(path)):
+    if Head.of(path).is_responses:
         return Responses.from_parquet(path)
     fields = fields or {}
     records = list(whole_records(path, [*chain(*FIELDS.values()), *fields.values()]))

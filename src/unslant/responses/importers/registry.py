@@ -43,6 +43,11 @@ class Head:
     kind: str = ""
     records: tuple[Record, ...] = ()
 
+    @property
+    def is_responses(self) -> bool:
+        """Whether it is a table of responses that unslant wrote."""
+        return {"question_id", "contents", "elicitation", "status"} <= self.names
+
     def rows(self, columns: Collection[str] = ()) -> Iterator[Record]:
         """The records; see :func:`~unslant.questions.formats.whole_records`."""
         return all_readable(self.records) if self.kind == _MEMORY else whole_records(self.path, columns)
@@ -161,13 +166,16 @@ _LOG_SUFFIXES = (".jsonl", ".json", ".eval", ".parquet")
 def log_files(path: Path) -> list[Path]:
     """The file, or the logs in a folder and its subfolders: files of all known formats except tables of your own.
 
+    Where it holds none, those are the tables that unslant wrote there (``--out``).
+
     Raises:
         InputError: if a folder holds none, or a file in it cannot be read.
     """
     if not os.path.isdir(path):
         return [path]
-    heads = (Head.of(file) for file in files_within(path) if suffix_of(file) in _LOG_SUFFIXES)
+    heads = [Head.of(file) for file in files_within(path) if suffix_of(file) in _LOG_SUFFIXES]
     logs = [head.path for head in heads if any(one.recognises(head) for one in importers(tables=False))]
+    logs = logs or [head.path for head in heads if head.is_responses]
     if not logs:
         raise InputError.at(path, "is a folder without a log of a known format; give a table of your own by its file")
     return logs

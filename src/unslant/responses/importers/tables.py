@@ -17,7 +17,7 @@ from unslant.errors import InputError, one_of
 from unslant.questions.formats import stem_of
 from unslant.questions.records import items_of
 from unslant.responses import Responses
-from unslant.responses.importers.label_scores import has_label_scores, is_responses, load_recorded
+from unslant.responses.importers.label_scores import has_label_scores, load_recorded
 from unslant.responses.importers.logged import Consistency, Log, Logged, understood
 from unslant.responses.importers.page_rows import (
     ANSWERS,
@@ -43,7 +43,7 @@ _NO_ID = "The table has no column of ids: rows with the same question and option
 
 
 def recognises(head: Head) -> bool:
-    if is_responses(head) or has_label_scores(head) or head.kind in _TABLES:
+    if head.is_responses or has_label_scores(head) or head.kind in _TABLES:
         return True
     _, columns = columns_of(tuple(_first(head)), tuple(head.fields.items()))
     return bool(columns["id"] or columns["question"]) and any(columns[key] for key in ANSWERS)
@@ -64,7 +64,7 @@ def _record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read(head: Head) -> list[Log] | Responses:
-    if is_responses(head):
+    if head.is_responses:
         return Responses.from_parquet(head.path)
     return load_recorded(head.path, fields=head.fields) if has_label_scores(head) else _pages(head)
 
