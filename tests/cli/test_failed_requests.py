@@ -183,18 +183,22 @@ def test_empty_replies_in_a_log_are_no_answers(tmp_path: Path):
     assert unslant("debias", "--log", log("Hard to say."), "--out", answers, "--quiet").code == 0
 
 
-def test_empty_replies_give_no_corrected_answers(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("read", "rest"), [(2, "rest on the others"), (0, "a.jsonl has a reason for each question, and no answer")]
+)
+def test_empty_replies_give_no_corrected_answers(tmp_path: Path, read, rest):
     seen = []
 
     def answer(request):
         seen.append(request)
-        return Fault(body=completion("A" if len(seen) <= 2 else ""))
+        return Fault(body=completion("A" if len(seen) <= read else ""))
 
     words = ("debias", "URL#m", "embedded", "--elicit", "generate", "--limit", "4", "--out", tmp_path / "a.jsonl")
     with FaultServer(answer).running() as server:
         ran = unslant(*typed(map(str, words), server.url), "--quiet")
     assert ran.code == 3
-    assert f"{len(seen) - 2} of {len(seen)} requests to m failed (an empty reply)" in ran.err
+    assert f"{len(seen) - read} of {len(seen)} requests to m failed (an empty reply)" in ran.err
+    assert rest in ran.err
 
 
 @pytest.mark.parametrize("others", ["", "I would rather not say."])

@@ -147,6 +147,14 @@ def test_few_questions_and_methods_that_change_nothing_claim_nothing(questions: 
     assert "Accuracy" not in unknown.summary(), "neither undebiased nor changed"
 
 
+def test_models_in_folders_are_named_without_them() -> None:
+    known = [QuestionSet.of(KNOWN, "known")]
+    one, two = (debias([RuleModel(leaning, f"{at}/m") for at in places], known, methods="vote")
+                for places in (["runs/a"], ["a", "b"]))  # fmt: skip
+    assert " of m on known" in one.headline
+    assert " of a/m and b/m on known" in two.headline
+
+
 def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
     result.to_json(tmp_path / "out.json")
     data = json.loads((tmp_path / "out.json").read_text())

@@ -525,6 +525,14 @@ def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, mes
         ask(**options)
 
 
+@pytest.mark.parametrize("left_out", [None, "single"])
+def test_questions_of_one_form_are_refused_by_what_they_lack(left_out):
+    """The refusal asked for "a limit of 4 or more", and with ``left_out`` named no forms at all."""
+    questions = [{"question": f"{i}?", "options": list("wxyz"), "answer": i % 4} for i in range(12)]
+    with pytest.raises(InputError, match=r"one with several and one with none, .*; the set has single 12"):
+        instruction_boundary("words", questions, left_out=left_out or "")
+
+
 def test_an_unknown_model_is_one_line(tmp_path):
     with pytest.raises(ModelError, match="nonesuch/model"):
         instruction_boundary("inspect:nonesuch/model", EMBEDDED, limit=4)

@@ -93,7 +93,9 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
 
     write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
     if answers.mostly_failed:
-        raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
+        some = any(outcome.status == "ok" for outcome in answers.outcomes)
+        held = "the answers in {} rest on the others" if some else "{} has a reason for each question, and no answer"
+        raise MostlyFailedError(f"{answers.mostly_failed}; {held.format(out)}")
     if quiet:
         return
     spent = answers.cost + answers.fit_cost

@@ -16,6 +16,7 @@ from unslant.experiment.page_parts import settings_rows
 from unslant.metrics import METRICS, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, significant, with_interval
+from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES, MeasureChange
 from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
 
@@ -34,9 +35,12 @@ _TESTED = tuple(key for key in MEASURES if key not in MEANS)
 def page(result: DebiasResult) -> Page:
     """One section per model and set, then averages and transfer."""
     entries = [entry for entry in result.entries if not entry.transferred]
-    groups = grouped(((entry.model, entry.questions), entry) for entry in entries)
-    models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
-    subject = f"{listed(models, 2)} on {listed(sets, 2)}"
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    sets = list(dict.fromkeys(entry.questions for entry in entries))
+    short = [Run(model=model).name for model in models]
+    name_of = dict(zip(models, short if len({*short}) == len(short) else models, strict=True))
+    groups = grouped(((name_of[entry.model], entry.questions), entry) for entry in entries)
+    subject = f"{listed([*name_of.values()], 2)} on {listed(sets, 2)}"
     sizes = ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
     return Page(
         about=f"{subject}: {count(len(result.average), 'method')} compared with the undebiased model",
@@ -50,7 +54,7 @@ def page(result: DebiasResult) -> Page:
             "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
         ),
         settings=settings_rows(replace(result.run, models=tuple(models), questions=sizes or listed(sets))),
-        name=", ".join(models),
+        name=", ".join(name_of.values()),
     )
 
 

@@ -141,8 +141,8 @@ class BoundarySet:
     def lines(self) -> list[str]:
         """What the set holds, in words, one fact a line."""
         facts = [
-            f"{len(self.choice):,} multiple-choice questions ({_counts(self.choice)})",
-            f"{len(self.judging):,} judging questions ({_counts(self.judging)})",
+            f"{len(self.choice):,} multiple-choice questions ({counts_of(self.choice)})",
+            f"{len(self.judging):,} judging questions ({counts_of(self.judging)})",
             f"{len(self.disturbing):,} questions for the disturbing options",
         ]
         for form, shares in self.layout_shares().items():
@@ -351,5 +351,6 @@ def _balance(questions: tuple[Q, ...], whole: str, halves: tuple[str, str], n: i
     return tuple(question for question in questions if question.id in ids)
 
 
-def _counts(questions: Iterable[Any]) -> str:
+def counts_of(questions: Iterable[Any]) -> str:
+    """The number of questions of each form, in words."""
     return ", ".join(f"{form} {n:,}" for form, n in Counter(map(form_of, questions)).items()) or "none"

@@ -40,7 +40,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
     present_setting,
     setting,
 )
-from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
+from unslant.studies.instruction_boundary.question_sources import BoundarySet, counts_of, load_boundary
 from unslant.studies.instruction_boundary.result import BoundaryStudy, as_judged, needs_reading, result_of
 
 EVERY = "all"
@@ -255,7 +255,7 @@ def plan(
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
     kinds = dict.fromkeys(map(kind_of, mixed))
-    if left_out and not any(left_out in FORMS[kind] for kind in kinds):
+    if left_out and kinds and not any(left_out in FORMS[kind] for kind in kinds):
         held = " and ".join(", ".join(FORMS[kind]) for kind in kinds)
         raise InputError(f"left out form {left_out!r}: the questions have the forms {held}: give one of these")
     pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
@@ -269,8 +269,9 @@ def plan(
             why = "the question set has none for it"
             if examples and not way.disturbing and pool:
                 why = (
-                    "they are drawn in fours, two with the usual form of answer and two with others: give a limit of 4 "
-                    "or more, and questions of all forms"
+                    "they are drawn in fours: two with one right option, one with several and one with none, or two "
+                    f"Unknown statements, a True and a False one; the set has {counts_of(pool)}, and a limit must be "
+                    "4 or more"
                 )
             raise InputError(f"setting {name!r}: no questions are left ({why})")
         present = partial(present_setting, name=name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
