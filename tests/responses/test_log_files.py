@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
-from unslant import audit
+from unslant import audit, read_result
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
@@ -58,8 +58,25 @@ def test_a_folder_of_results_is_read_like_the_table_in_it(tmp_path: Path) -> Non
     result.to_json(tmp_path / "out" / "numbers.json")
     (responses,) = load_logs([tmp_path / "out"])
     assert responses.table.equals(result.responses.table)
+    assert read_result(tmp_path / "out").headline == result.headline
     ran = unslant("plan", tmp_path / "out", "--half-width", 0.1)
     assert "out: is a folder; give the file in it (numbers.json, responses.parquet)" in ran.err
+
+
+def test_base_rates_read_the_folder_of_their_results(tmp_path: Path) -> None:
+    assert unslant("study", "base-rate", "fair", "embedded", "--limit", 4, "--out", tmp_path / "b", "-q").code == 0
+    outputs = [tmp_path / "folder.json", tmp_path / "file.json"]
+    for log, numbers in zip((tmp_path / "b", tmp_path / "b" / "responses.parquet"), outputs, strict=True):
+        ran = unslant("study", "base-rate", "--log", log, "--json", numbers)
+        assert ran.code == 0, ran.err
+    one, other = ([json.loads(path.read_text())[key] for key in ("headline", "lines")] for path in outputs)
+    assert one == other
+
+
+def test_a_table_of_the_probe_is_not_of_an_unknown_format(tmp_path: Path) -> None:
+    rows = [{"question_id": "q", "rephraser": "", "judge": judge, "score": 5} for judge in "ab"]
+    with pytest.raises(InputError, match="no answers: unslant study probe --log reads it"):
+        load_logs([write(tmp_path / "probe.jsonl", rows)])
 
 
 def test_packed_logs_in_a_folder_are_read(shared_data: Path, tmp_path: Path) -> None:

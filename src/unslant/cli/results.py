@@ -26,7 +26,8 @@ def report(
     *runs: Annotated[
         str,
         Parameter(
-            help="Parquet files of responses, logs of other harnesses, ids of recorded runs, or adapter folders."
+            help="Parquet files of responses or folders of --out, logs of other harnesses, ids of recorded runs, or "
+            "adapter folders."
         ),
     ],
     out: Annotated[Path, Parameter(help="Write the report to this file.")] = Path("report.html"),

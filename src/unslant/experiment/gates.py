@@ -81,7 +81,7 @@ class Baseline:
                     raise InputError.at(path, f"{reason}; write the file again with --json", field=".".join(place))
             return values
         if not any(importer.recognises(head) for importer in importers()):
-            reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
+            reason = "holds no result to compare with: give the file of --json, or responses that --log reads"
             raise InputError.at(path, reason)
         return None
 

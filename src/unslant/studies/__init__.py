@@ -36,7 +36,8 @@ BY_HAND = {
     "annotation-agreement": "unslant.studies.unbiased.annotation:annotation_agreement",
 }
 """Commands of ``unslant study`` that ask no model."""
-TRAINING = "unslant.studies.debias.training:TrainingLog"
+TRAINING, TRAINING_LOG = "unslant.studies.debias.training:TrainingLog", "log.jsonl"
+"""What reads the log of ``unslant train``, and its name in the adapter's folder."""
 
 
 def studies() -> dict[str, str]:
@@ -65,7 +66,9 @@ def study_at(home: str, what: str) -> type[Study[Any]]:
 
 
 def read_result(path: str | Path) -> StudyResult:
-    """The result whose ``to_parquet`` wrote ``path``, the audit of a log, or the training log in an adapter's folder.
+    """The result whose ``to_parquet`` wrote ``path``, or which is in the folder of ``--out``; or the audit of a log.
+
+    Of an adapter's folder, it is the training log.
 
     Raises:
         InputError: on other files, on answers of several models, or if the study needs more than responses.
@@ -76,7 +79,7 @@ def read_result(path: str | Path) -> StudyResult:
         'fair'
     """
     path = path_in("path", path, "the name of a file, or of an adapter's folder")
-    if os.path.isdir(path):
+    if os.path.isfile(path / TRAINING_LOG):
         training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training
     from unslant.experiment.result import RecordedResult, responses_in

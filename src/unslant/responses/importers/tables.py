@@ -146,7 +146,9 @@ def _pages(head: Head) -> list[Log]:
 
 
 def instead(head: Head) -> str:
-    """Where the answers are of a result that unslant wrote as JSON."""
+    """Where the answers are of a result that unslant wrote as JSON; and what reads a probe's table."""
+    if {"rephraser", "judge", "score"} <= head.names:
+        return "unslant study probe --log reads it"
     ours = {"unslant", "study", "headline"} <= head.names
     return "give the table of --responses, or write one with unslant runs export" if ours else ""
 

@@ -35,6 +35,7 @@ from unslant.reports.numbers import listed
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Responses
 from unslant.responses.importers.label_scores import load_recorded
+from unslant.responses.importers.registry import log_files
 from unslant.studies.base_rate.charts import figure_1
 from unslant.studies.base_rate.findings import ELICITATIONS, GIVEN, Findings, Hypothesis, findings, hypotheses
 
@@ -227,13 +228,14 @@ class BaseRate(Study[BaseRateSettings]):
     def read(self, given: Given[BaseRateSettings]) -> BaseRateResult:
         settings, model = given.settings, next(iter(given.models), None)
         texts = settings.pool(given.questions)
-        tables = [load_recorded(path, fields=settings.fields, model=model) for path in given.log]
+        files = [file for log in given.log for file in log_files(Path(log))]
+        tables = [load_recorded(file, fields=settings.fields, model=model) for file in files]
         models = sorted({table.run.model for table in tables})
         if len(models) > 1:
             raise InputError(f"the files have responses of several models: {', '.join(models)}; give those of one")
         check_whole(tables)
         earlier: set[tuple[object, ...]] = set()
-        for path, responses in zip(given.log, tables, strict=True):
+        for path, responses in zip(files, tables, strict=True):
             rows = set(zip(*(responses.table[name].to_pylist() for name in _ROW), strict=True))
             if again := min(rows & earlier, default=None):
                 raise InputError.at(path, f"question {again[0]!r} is in another of these files too; give each row once")

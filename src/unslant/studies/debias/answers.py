@@ -118,7 +118,9 @@ def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None
     debiasing = method_named(method)
     tables = tables_of("audit", logs, fields)
     if len(tables) > 1:
-        sources = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
+        sources = ", ".join(
+            f"{table.run.model or 'a model'}{f' ({table.run.source})' * bool(table.run.source)}" for table in tables
+        )
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {sources}; give the files of one")
     (table,) = tables
     asker = RecordedAsker(table, answered=debiasing.needs_scores)

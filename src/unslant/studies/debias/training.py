@@ -30,10 +30,10 @@ from unslant.reports.figure import Row
 from unslant.reports.numbers import count, has_interval, number, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
+from unslant.studies import TRAINING_LOG
 from unslant.studies.debias.settings import AdapterKeywords, AdapterSettings
 from unslant.writing import write_all, write_atomically
 
-LOG = "log.jsonl"
 PROVENANCE = "provenance.json"
 
 
@@ -53,9 +53,10 @@ class TrainingLog(StudyResult):
     @classmethod
     def read(cls, folder: str | Path) -> TrainingLog:
         """Read the log in an adapter's folder; InputError if it is missing or malformed."""
-        path = Path(folder) / LOG
+        path = Path(folder) / TRAINING_LOG
         if not os.path.isfile(path):
-            raise InputError.at(folder, f"is a folder without {LOG}; give an adapter folder made by unslant train")
+            reason = f"is a folder without {TRAINING_LOG}; give an adapter folder made by unslant train"
+            raise InputError.at(folder, reason)
         epochs = []
         for at, line in enumerate(read_text(path).splitlines(), start=1):
             try:
