@@ -159,6 +159,14 @@ def test_other_questions_or_another_model_are_refused(unslant: Run) -> None:
     assert unslant("rerun", "a.json", "--anyway", "-q").code == 0
 
 
+def test_a_model_is_the_one_that_was_opened_after_a_method_changed_it(unslant: Run) -> None:
+    """The digest was that of the model with pruned units, so that ``rerun`` refused the model as another one."""
+    for method in ("vote", "bnp"):
+        ran = unslant("study", "debias", "fair", "embedded", "--limit", 20, "--methods", method, "--json", method)
+        assert ran.code == 0, ran.err
+    assert of_json("bnp")["models"] == of_json("vote")["models"]
+
+
 def test_passwords_are_in_no_file(unslant: Run) -> None:
     def model(request: object) -> Fault:
         return Fault(body={"choices": [{"logprobs": {"top_logprobs": [{" A": -0.7, " B": -1.2, "x": -9.0}]}}]})
