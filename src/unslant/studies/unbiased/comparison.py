@@ -80,7 +80,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         score, names = with_interval(first.metrics.ours, 2), list(self.models)
         if not others or not first.metrics.ours.defined:
             return f"{first.model} scores {score} when the questions are presented differently"
-        ahead = lead(names, partial(self._difference, values=Outcomes.ours))
+        ahead = lead(names, partial(self._difference, values=Outcomes.ours, most=1.0))
         if ahead.kind == "above":
             return f"{first.model} is best of {self.size} when the questions are presented differently: {score}"
         return f"Which of {listed(names)} is best under other presentations cannot be determined {unsettled(ahead)}"
@@ -93,16 +93,16 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             return ""
         drop = METRICS["drop"]
         drops = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
-        lost = lead(names, partial(self._difference, values=_lost))
+        lost = lead(names, partial(self._difference, values=_lost, most=2.0))
         most = f"; {names[0]} loses most" * (lost.kind == "above")
         return f"Drop from the published form: {drops}{most}."
 
-    def _difference(self, one: str, other: str, values: Callable[[Outcomes], Floats]) -> Estimate:
-        """Between two models, of a value of each question, paired."""
+    def _difference(self, one: str, other: str, values: Callable[[Outcomes], Floats], most: float) -> Estimate:
+        """Between two models, of a value of each question, which can differ by ``most``; paired."""
         here, there = (self.models[name].outcomes for name in (one, other))
         mine, theirs = (dict(zip(each.ids, values(each).tolist(), strict=True)) for each in (here, there))
         pairs = np.array([mine[name] - theirs[name] if name in theirs else math.nan for name in here.ids])
-        return here.bootstrap.mean(pairs, bounds=(-2.0, 2.0), room="bounds, unsure")
+        return here.bootstrap.mean(pairs, bounds=(-most, most), room="bounds, unsure")
 
     def _models(self) -> Panel:
         both = "As published and under interventions, with 95 % intervals"
