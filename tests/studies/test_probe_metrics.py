@@ -129,6 +129,16 @@ def test_the_terms_add_up(n, seed):
     assert parts == pytest.approx(found.total.value)
 
 
+def test_the_mean_square_of_few_biases_has_no_interval():
+    """20 exponential biases held the true mean square in 0.85 of the samples, 5 in 0.73."""
+    bias = np.random.default_rng(0).exponential(0.1, 149)
+    few, enough = (decompose(np.zeros(n), np.resize(bias, n), 0.5 * np.resize(bias, n)) for n in (149, 150))
+    for name in ("original", "related", "independent", "total"):
+        assert np.isnan(getattr(few, name).low)
+        assert getattr(few, name).note == "fewer than 150 units: no interval"
+        assert getattr(enough, name).low < getattr(enough, name).value < getattr(enough, name).high
+
+
 def test_unequal_lengths_are_refused():
     with pytest.raises(ValueError, match="equally long"):
         decompose([1.0], [1.0, 2.0], [1.0])
