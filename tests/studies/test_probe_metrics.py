@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unslant.metrics.association import EXACT_BELOW, agreement, associate
-from unslant.studies.unbiased.probe.metrics import consensus_rates, consensus_values, data_bias, decompose
+from unslant.studies.unbiased.probe.metrics import consensus_rates, consensus_values, decompose
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_bad_scores_are_refused():
 
 def test_data_bias_by_hand():
     accuracy = {"a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3, "left out": 0.1}
-    found = data_bias(accuracy, {"a": 0.0, "b": 0.1, "c": 0.3, "d": 0.2})
+    found = agreement(accuracy, {"a": 0.0, "b": 0.1, "c": 0.3, "d": 0.2}, of="subjects")
     assert found["kendall"].value == pytest.approx(-2 / 3)  # one of six pairs is the other way round
     assert found["pearson"].value == pytest.approx(stats.pearsonr([0.9, 0.7, 0.5, 0.3], [0, 0.1, 0.3, 0.2]).statistic)
     assert found["pearson"].n == 4

@@ -149,10 +149,12 @@ def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", over: str = "
     return Numbers({f"pbm_accuracy.{metric.key}": value for metric, value in numbers.items()})
 
 
-def agreement(ours: Mapping[str, float], external: Mapping[str, float], kinds: Sequence[Kind] = BY_DEFAULT) -> Numbers:
-    """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
+def agreement(
+    ours: Mapping[str, float], external: Mapping[str, float], kinds: Sequence[Kind] = BY_DEFAULT, *, of: str = "models"
+) -> Numbers:
+    """Agreement of a ranking of models (or ``of`` others) with another one, over those in both (P4, tables 1 and 4)."""
     shared = sorted(set(ours) & set(external))
-    return associate([ours[name] for name in shared], [external[name] for name in shared], kinds, of="models")
+    return associate([ours[name] for name in shared], [external[name] for name in shared], kinds, of=of)
 
 
 def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> tuple[Estimate, float]:

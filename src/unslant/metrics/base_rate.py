@@ -96,9 +96,10 @@ class LabelScores:
         arrays = {name: getattr(self, name)[index] for name in ("n_options", "logprobs", "right", "positions")}
         return replace(self, **texts | arrays)
 
-    def bootstrap(self, seed: int = 0) -> Bootstrap:
+    @property
+    def bootstrap(self) -> Bootstrap:
         """Over the questions, which have one row each."""
-        return Bootstrap(len(self), self.subjects, contexts=self.contexts, seed=seed)
+        return Bootstrap(len(self), self.subjects, contexts=self.contexts)
 
     @cached_property
     def relative(self) -> Floats:

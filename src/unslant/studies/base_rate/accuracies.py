@@ -76,30 +76,28 @@ class Cell:
 @metric("by_subject.last", "mean of subjects, ties to the last", "unweighted mean over subjects, ties to last",
         unit="share")  # fmt: skip
 @metric("all_tied", "all tied", "questions where all labels are equally probable", unit="share")
-def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
+def cell(scores: LabelScores, presentation: str, elicitation: str) -> Cell:
     """Accuracy and ties of one presentation and elicitation, over questions with a right option."""
     part = scores.take(np.flatnonzero(scores.right.any(axis=1)))
-    bootstrap = part.bootstrap(seed)
+    bootstrap = part.bootstrap
     level = tied_labels(part.relative).sum(axis=1) if len(part) else np.zeros(0)
     correct = {rule: part.correct(rule) for rule in TIE_RULES}
     return Cell(
         presentation,
         elicitation,
         {rule: bootstrap.mean(right) for rule, right in correct.items()},
-        {rule: subject_mean(right, part.subjects, seed=seed) for rule, right in correct.items()},
+        {rule: subject_mean(right, part.subjects) for rule, right in correct.items()},
         bootstrap.mean(part.tied.astype(np.float64)),
         bootstrap.mean((level == part.n_options).astype(np.float64)),
         scores.n_failed,
     )
 
 
-def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
+def subject_mean(values: Floats, subjects: tuple[str, ...]) -> Estimate:
     """Unweighted mean of subject means, as in P5, with an interval over subjects; the (Q,) values hold no ``nan``."""
-    if not len(values):
-        return Estimate.undefined("no question has a value")
     _, codes = np.unique(np.asarray(subjects, dtype=str), return_inverse=True)
     means = np.bincount(codes, values) / np.bincount(codes)
-    return Bootstrap(len(means), seed=seed, across_subjects=True).mean(means)
+    return Bootstrap(len(means), across_subjects=True).mean(means)
 
 
 MODERATE = 0.3

@@ -99,28 +99,28 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     n = Counter(as_given.n_options[as_given.gold >= 0].tolist() or as_given.n_options.tolist()).most_common(1)[0][0]
     rates = base_rates(responses, elicitation, labels, seed=seed)
     main = as_given.take(as_given.n_options == n)
-    gold = accuracies.gold_accuracy(main, main.bootstrap(seed))
+    gold = accuracies.gold_accuracy(main, main.bootstrap)
     reference = (cloze.base_rates if cloze else rates).get(n)
     return Findings(
         elicitation,
         n,
         rates,
-        tuple(accuracies.cell(scores, name, elicitation, seed=seed) for name, scores in shown.items()),
+        tuple(accuracies.cell(scores, name, elicitation) for name, scores in shown.items()),
         gold,
         accuracies.base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
         accuracies.subject_correlation(reference.values, gold) if reference is not None else None,
-        _nvr(as_given, variants, seed) if any(len(scores) for scores in variants) else None,
+        _nvr(as_given, variants) if any(len(scores) for scores in variants) else None,
         _nvr_by_subject(variants, seed),
         as_given,
     )
 
 
-def _nvr(as_given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
+def _nvr(as_given: LabelScores, variants: list[LabelScores]) -> Nvr:
     def correct(ties: str) -> Floats:
         by_id = [dict(zip(scores.ids, scores.correct(ties).tolist(), strict=True)) for scores in variants]
         return np.array([[values.get(question_id, np.nan) for values in by_id] for question_id in as_given.ids])
 
-    asked = as_given.n_options, as_given.labels, as_given.bootstrap(seed)
+    asked = as_given.n_options, as_given.labels, as_given.bootstrap
     return nvr(correct("first"), as_given.correct(), *asked, shared=correct("split"))
 
 

@@ -344,11 +344,6 @@ def compared(pool: QuestionPool, key: str, confidence: float = CONFIDENCE) -> tu
     return tuple(rows)
 
 
-def _sets(pool: QuestionPool, key: str, confidence: float, models: Sequence[str]) -> dict[str, Ranks]:
-    decided = decided_pairs(compared(pool, key, confidence))
-    return rank_sets(models, [pair for pair in decided if {*pair} <= {*models}])
-
-
 def decided_pairs(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     """The better and the worse model of each pair that differs."""
     return [(pair.higher, pair.lower) for pair in pairs if pair.differ]
@@ -374,7 +369,8 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     each = 1 - (1 - CONFIDENCE) / 2  # both sets hold with 95 %
     both = [m for m in range(len(pool.models)) if by[pool.score][m] is not None and by["accuracy"][m] is not None]
     names = [pool.models[m] for m in both]
-    before, now = (_sets(pool, key, each, names) for key in ("accuracy", pool.score))
+    decided = (decided_pairs(compared(pool, key, each)) for key in ("accuracy", pool.score))
+    before, now = (rank_sets(names, [pair for pair in of_key if {*pair} <= {*names}]) for of_key in decided)
     places = (ranks_of([scores[key][m] for m in both]) for key in ("accuracy", pool.score))
     moved = {m: (was or 0) - (now or 0) for m, was, now in zip(both, *places, strict=True)}
     gained = {name: (before[name][0] - now[name][1], before[name][1] - now[name][0]) for name in names}

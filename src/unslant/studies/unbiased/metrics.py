@@ -188,8 +188,8 @@ class Outcomes:
 
     def over(self, columns: Sequence[Floats]) -> Floats:
         """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
-        rows = zip(*columns, strict=True) if columns else [()] * len(self.ids)
-        return np.array([mean_defined(row) for row in rows])
+        rows = np.tile(np.arange(len(self.ids)), len(columns))
+        return mean_by(rows, np.concatenate([*columns, []]), len(self.ids))
 
 
 def mean_defined(values: Iterable[float]) -> float:
@@ -275,14 +275,12 @@ def boat_metrics(outcomes: Outcomes) -> BoatMetrics:
 
 
 def _by_subject(outcomes: Outcomes, **columns: Floats) -> dict[str, dict[str, Estimate]]:
-    subjects = np.array(outcomes.subjects)
+    subjects, mean = np.array(outcomes.subjects), outcomes.bootstrap.mean
     names = sorted(set(outcomes.subjects) - {""})
-    scores = {}
-    for name in names if len(names) > 1 else ():
-        of_others = subjects != name
-        means = {key: np.where(of_others, np.nan, column) for key, column in columns.items()}
-        scores[name] = {key: outcomes.bootstrap.mean(column) for key, column in means.items()}
-    return scores
+    return {
+        name: {key: mean(np.where(subjects == name, column, np.nan)) for key, column in columns.items()}
+        for name in (names if len(names) > 1 else ())
+    }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, associate
+from unslant.metrics import Bootstrap, Estimate, Measured, Numbers
 from unslant.metrics.bootstrap import UNBOUNDED
 from unslant.metrics.registry import metric
 from unslant.studies.unbiased.metrics import mean_defined
@@ -110,15 +110,6 @@ def overconfidence(weak: Floats, strong: Floats, own: int, bootstrap: Bootstrap)
     """
     change = _values_of(strong, own)[1] - _values_of(weak, own)[1]
     return bootstrap.mean(change, share=False)
-
-
-def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Numbers:
-    """Correlation over subjects of a model's accuracy with its consensus-error rate (P4, table 1).
-
-    Negative: its own questions are sound where it does well, and unsound where it does not.
-    """
-    shared = sorted(set(accuracy) & set(cer))
-    return associate([accuracy[s] for s in shared], [cer[s] for s in shared], of="subjects")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from unslant.experiment.comparison import agreements
 from unslant.experiment.page_parts import spent
 from unslant.experiment.result import StudyResult
 from unslant.files import Cell, TableRow
-from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers, verdicts
+from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers, agreement, verdicts
 from unslant.presentations import question_rng
 from unslant.questions.formats import table_rows
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -165,7 +165,8 @@ class ModelBias:
         rates: strength -> rates on questions that this model rephrased.
         boat_rates: the same on questions under interventions, which nobody rephrased; empty if they were not judged.
         overconfidence: rise of OCR from the lowest strength to the highest; undefined for one strength.
-        data_bias, boat_data_bias: accuracy by subject against CER by subject at the highest strength (P4, table 1).
+        data_bias, boat_data_bias: correlation of its accuracy by subject with its CER by subject at the highest
+            strength (P4, table 1). Negative: its questions are sound where it does well, and unsound where it does not.
     """
 
     rates: Mapping[float, ConsensusRates]
@@ -242,7 +243,7 @@ def result_of(
     """All rates and correlations of a table."""
     changed = {strength: table.changed(strength, seed) for strength in strengths}
     weakest, last = min(strengths), max(strengths)
-    bootstrap = Bootstrap(len(table.ids), table.subjects, contexts=table.contexts or None, seed=seed)
+    bootstrap = Bootstrap(len(table.ids), table.subjects, contexts=table.contexts or None)
 
     def mixed(versions: Floats) -> dict[float, Floats]:
         return {strength: np.where(rows, versions, table.original) for strength, rows in changed.items()}
@@ -260,8 +261,9 @@ def result_of(
         if len(scores) < 2:
             rise = Estimate.undefined("one strength: nothing to compare")
         by_subject = accuracy.get(name, {})
-        boat_bias = metrics.data_bias(by_subject, boat[last].by_subject) if boat else None
-        models[name] = ModelBias(rates, boat, rise, metrics.data_bias(by_subject, rates[last].by_subject), boat_bias)
+        bias = agreement(by_subject, rates[last].by_subject, of="subjects")
+        boat_bias = agreement(by_subject, boat[last].by_subject, of="subjects") if boat else None
+        models[name] = ModelBias(rates, boat, rise, bias, boat_bias)
     return ProbeResult(table, accuracy, models, run)
 
 
