@@ -10,9 +10,20 @@ import pytest
 
 from benchmarks.planted import Planted, at, planted_scores
 from tests.metrics.synthetic import ask, make_questions
-from unslant.metrics import Bootstrap, Estimate, OrderScores, compute, measure, read_scores
+from unslant.metrics import (
+    METRICS,
+    Bootstrap,
+    Estimate,
+    OrderScores,
+    compute,
+    measure,
+    paired_difference,
+    preference,
+    read_scores,
+)
 from unslant.metrics.measures import extended_measures, means
 from unslant.metrics.permutation import normalised_pbm
+from unslant.metrics.preference import place_shares, unsure_questions
 from unslant.metrics.two_phase import (
     TwoPhaseValues,
     _blocks_of,
@@ -75,6 +86,14 @@ def test_with_every_question_in_the_part_nothing_is_estimated(everything: Respon
     assert repr(found.over_orders) == repr(expected.over_orders)
 
 
+def adaptive(scores: OrderScores, rng: np.random.Generator, n: int, *, at_random: bool = False) -> OrderScores:
+    """In all orders only where the reversed order changes the answer, and for n others; or for n of all questions."""
+    agree = np.full(len(scores), True) if at_random else scores.given.chosen == scores.reversed.chosen
+    checked = np.zeros(len(scores), bool)
+    checked[rng.permutation(np.flatnonzero(agree))[:n]] = True
+    return replace(scores, blocks=_blocks_of(scores, checked | ~agree), stopped=agree & ~checked, checked=checked)
+
+
 @pytest.mark.parametrize(("key", "knows", "pull", "at_random"),
                          [("consistency", 0.8, 0.0, False), ("pbm", 0.8, 0.0, False), ("consistency", 0.95, 2.5, True),
                           ("order_advantage", 0.8, 2.5, True)])  # fmt: skip
@@ -86,14 +105,62 @@ def test_a_sample_in_which_no_answer_changes_leaves_room_for_others(
     truth, held = float(measure(planted_scores(model, 4000, seed=1))[key].mean()), []
     for seed in range(100):
         scores, rng = planted_scores(model, 120, seed=seed + 2), np.random.default_rng(seed)
-        agree = np.full(120, True) if at_random else scores.given.chosen == scores.reversed.chosen
-        checked = np.zeros(120, bool)
-        checked[rng.permutation(np.flatnonzero(agree))[: 30 if at_random else 12]] = True
-        some = _blocks_of(scores, checked | ~agree)
-        asked = replace(scores, blocks=some, stopped=agree & ~checked, checked=checked)
+        asked = adaptive(scores, rng, 30 if at_random else 12, at_random=at_random)
         estimate = means(extended_measures(asked, None), Bootstrap.of(asked), None, asked, measure(asked))[key]
         held.append(estimate.low <= truth <= estimate.high)
     assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize("key", ["consistency", "robust_accuracy", "pbm"])
+def test_a_difference_of_adaptive_runs_has_the_room_of_each(key: str) -> None:
+    """It was +-0.06, as if the 50 questions left out had been asked, with p from the values predicted for them."""
+    sure = planted_scores(Planted(knows=1.0, hard=True), 60)
+    some = adaptive(sure, np.random.default_rng(0), 10)
+    values = extended_measures(some, None)
+    alone = means(values, Bootstrap.of(some), None, some, measure(some))[key]
+    room = max(alone.value - alone.low, alone.high - alone.value)
+    assert room > 0.15 * (METRICS[key].bounds[1])
+    now, before = (paired_difference(*pair, key) for pair in ((some, sure), (sure, some)))
+    falls = key != "pbm"
+    assert (-now.difference.low if falls else now.difference.high) >= room
+    assert (before.difference.high if falls else -before.difference.low) >= room
+    assert (now.a.low, now.a.high) == pytest.approx((alone.low, alone.high))
+    both = paired_difference(some, adaptive(sure, np.random.default_rng(1), 10), key)
+    assert min(-both.difference.low, both.difference.high) >= room
+    assert all(math.isnan(pair.p_value) for pair in (now, before, both))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("key", "knows", "pull"),
+                         [("consistency", (0.8, 0.8), 2.5), ("robust_accuracy", (0.8, 0.95), 0.0),
+                          ("pbm", (0.8, 0.95), 0.0)])  # fmt: skip
+def test_differences_of_adaptive_runs_hold_the_truth(key: str, knows: tuple[float, float], pull: float) -> None:
+    """Of a fair model and one with a habit, or of two fair ones: 0.88 to 0.92 held."""
+    models = [Planted(label=at(0, p), knows=k, noise=1.0, hard=True) for p, k in zip((0.0, pull), knows, strict=True)]
+    first, second = (float(measure(planted_scores(model, 4000, seed=1))[key].mean()) for model in models)
+    held = []
+    for seed in range(200):
+        runs = (planted_scores(model, 120, seed=seed + 2) for model in models)
+        asked = [adaptive(run, np.random.default_rng([seed, i]), 12) for i, run in enumerate(runs)]
+        difference = paired_difference(*asked, key).difference
+        held.append(difference.low <= first - second <= difference.high)
+    assert np.mean(held) >= 0.95
+
+
+def test_unsure_questions_of_the_calibration_sample_stand_for_those_left_out() -> None:
+    """Those whose reversed order changes the answer take A more often, and all of these are asked."""
+    model = Planted(label=at(0, 1.0), knows=0.8, noise=1.0, hard=True)
+    scores = adaptive(planted_scores(model, 400, seed=3), np.random.default_rng(0), 40)
+    unsure = np.nan_to_num(unsure_questions(scores)) == 1
+    shares, _ = place_shares(scores, unsure_questions(scores))
+    assert scores.stopped is not None
+    assert scores.checked is not None
+    each = np.where(scores.checked, (scores.stopped | scores.checked).sum() / scores.checked.sum(), 1.0)
+    assert (unsure & scores.checked).any()
+    assert (unsure & ~scores.checked).any()
+    chosen = preference(scores).labels[0].chosen
+    assert chosen.value == pytest.approx(np.average(shares[unsure, 0], weights=each[unsure]))
+    assert chosen.low < chosen.value < chosen.high
 
 
 def test_what_is_a_mean_over_orders_is_right_on_average_over_squares(everything: Responses, whole: OrderScores) -> None:

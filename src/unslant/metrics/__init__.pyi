@@ -20,7 +20,6 @@ from .measures import Metrics as Metrics
 from .measures import PairedDifference as PairedDifference
 from .measures import compute as compute
 from .measures import mcnemar as mcnemar
-from .measures import measure as measure
 from .measures import minimum_detectable_difference as minimum_detectable_difference
 from .measures import paired_difference as paired_difference
 from .nvr import Nvr as Nvr
@@ -35,6 +34,7 @@ from .registry import Measured as Measured
 from .registry import Metric as Metric
 from .registry import Numbers as Numbers
 from .registry import QuestionValues as QuestionValues
+from .registry import measure as measure
 from .registry import metric as metric
 from .registry import question_metric as question_metric
 from .scores import Block as Block

@@ -17,18 +17,14 @@ from unslant.metrics.association import p_of_pairs, pbm_accuracy
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
+from unslant.metrics.left_out import extended, room_left_out, with_left_out
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
-from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, metric, question_metrics
+from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, measure, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.two_phase import FALLING, TwoPhaseValues, extended, whole_part, with_left_out
+from unslant.metrics.two_phase import TwoPhaseValues, whole_part
 
 FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
-
-
-def measure(scores: OrderScores) -> dict[str, Floats]:
-    """Every metric of every question that was asked."""
-    return {metric.key: metric.values(scores) for metric in question_metrics()}
 
 
 def means(
@@ -50,11 +46,9 @@ def means(
             return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
         if metric.exact:
             return by_design(column)
-        bounds, swings = metric.bounds, metric.swings
-        estimate = bootstrap.mean(column, bounds=bounds, swings=swings, room="bounds, unsure")
-        if not asked or not (metric.unmoved in bounds or swings or metric.key in FALLING):
-            return estimate
-        return with_left_out(estimate, asked[metric.key], scores, bootstrap, rows, bounds=bounds, swings=swings)
+        estimate = bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings, room="bounds, unsure")
+        room = room_left_out(estimate.value, scores, bootstrap, rows, metric, asked.get(metric.key))
+        return with_left_out(estimate, room, metric.bounds)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
@@ -64,12 +58,10 @@ def extended_measures(scores: OrderScores, phases: TwoPhaseValues | None) -> dic
     values = measure(scores)
     if phases:
         return values | phases.values
-    result = dict(values)
-    for one in question_metrics() if scores.stopped is not None else ():
-        if one.unmoved is not None:
-            predicted = values[one.unmoved] if isinstance(one.unmoved, str) else np.full(len(scores), one.unmoved)
-            result[one.key] = extended(scores, values[one.key], predicted)
-    return result
+    if scores.stopped is None:
+        return values
+    predicted = [one for one in question_metrics() if one.unmoved is not None]
+    return values | {one.key: extended(scores, values[one.key], one.predicted(scores)) for one in predicted}
 
 
 @dataclass(frozen=True)
@@ -252,7 +244,7 @@ class PairedDifference(Jsonable):
         a, b: each on the questions both have.
         difference: a minus b, paired.
         only_a, only_b: questions where a yes/no measure is 1 for this one alone.
-        p_value: see :func:`p_of_pairs`; nan for measures that are not yes/no.
+        p_value: see :func:`p_of_pairs`; nan for measures that are not yes/no, or predicted for questions left out.
         n_unpaired: questions left out, because only one set has them or the measure is undefined in either.
     """
 
@@ -297,24 +289,31 @@ def paired_difference(
     values_a, values_b = measures or (extended_measures(one, TwoPhaseValues.of(one)) for one in (a, b))
     of_a, of_b = values_a[measure_name][at_a], values_b[measure_name][at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
-    of_a, of_b = of_a[both], of_b[both]
-    at = [*zip(at_a[both], at_b[both], strict=True)]  # either may lack subjects or contexts, as logs do
+    of_a, of_b, at_a, at_b = of_a[both], of_b[both], at_a[both], at_b[both]
+    at = [*zip(at_a, at_b, strict=True)]  # either may lack subjects or contexts, as logs do
     subjects = [a.subjects[i] or b.subjects[j] for i, j in at]
     contexts = [a.contexts[i] or b.contexts[j] for i, j in at]
-    unsure = (spread_answers(a)[at_a] | spread_answers(b)[at_b])[both]
+    unsure = spread_answers(a)[at_a] | spread_answers(b)[at_b]
     bootstrap = Bootstrap(len(at), subjects, contexts=contexts, unsure=unsure, across_subjects=across_subjects)
-    bounds = measured.bounds
-    yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
+    bounds, width = measured.bounds, measured.bounds[1] - measured.bounds[0]
+    in_a, in_b = (bootstrap.mean(values, bounds=bounds, room="bounds, unsure") for values in (of_a, of_b))
+    difference = bootstrap.mean(of_a - of_b, bounds=(-width, width), room="bounds, unsure")
+    room_a = below_a, above_a = room_left_out(in_a.value, a, bootstrap, at_a, measured)
+    room_b = below_b, above_b = room_left_out(in_b.value, b, bootstrap, at_b, measured)
+    room = math.hypot(below_a, above_b), math.hypot(above_a, below_b)
+    # a test would count what is predicted for a question left out as its answer
+    predicted = measured.unmoved is not None and not (a.stopped is b.stopped is None)
+    yes_no = not predicted and of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
     return PairedDifference(
         measure_name,
-        bootstrap.mean(of_a, bounds=bounds, room="bounds, unsure"),
-        bootstrap.mean(of_b, bounds=bounds, room="bounds, unsure"),
-        bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0]), room="bounds, unsure"),
+        with_left_out(in_a, room_a, bounds),
+        with_left_out(in_b, room_b, bounds),
+        with_left_out(difference, room, (-width, width)),
         only_a,
         only_b,
         p_of_pairs(bootstrap, of_a, of_b) if yes_no else math.nan,
-        len(a) + len(b) - len(at_a) - len(at),
+        len(a) + len(b) - len(both) - len(at),
     )
 
 

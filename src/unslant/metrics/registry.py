@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
+import numpy as np
+
 from unslant.arrays import Floats, Jsonable, json_fields, json_number
 from unslant.metrics.estimate import Estimate
 
@@ -140,6 +142,13 @@ class QuestionMetric(Metric):
         vars(self).update(values=function, bounds=(-1.0, 1.0) if of_difference else self.bounds)
         return super().__call__(function)
 
+    def predicted(self, scores: OrderScores) -> Floats:
+        """(Q,) its values if every order gave the same answer; nan where it has none, or depends on no order set."""
+        other = METRICS.get(self.unmoved) if isinstance(self.unmoved, str) else None
+        if isinstance(other, QuestionMetric):
+            return other.values(scores)
+        return np.full(len(scores), self.unmoved, np.float64)
+
 
 metric, question_metric = Metric, QuestionMetric
 _ROUNDING = 1e-9
@@ -151,6 +160,11 @@ there once its folder has been imported."""
 def question_metrics() -> list[QuestionMetric]:
     """Every metric of single questions, in the order declared."""
     return [metric for metric in METRICS.values() if isinstance(metric, QuestionMetric)]
+
+
+def measure(scores: OrderScores) -> dict[str, Floats]:
+    """Every metric of every question that was asked."""
+    return {metric.key: metric.values(scores) for metric in question_metrics()}
 
 
 QuestionValues: TypeAlias = Mapping[str, Floats]

@@ -7,10 +7,7 @@ part predicts each question's value from its square, and the mean residual of th
 regression estimator of two-phase sampling: Särndal, Swensson and Wretman 1992, ch. 6 and 9). The estimate is nearly
 unbiased even where the regression is poor; the better it predicts, the narrower the interval.
 
-An adaptive audit of replies asks every question as given and reversed. Where the answers differ, it asks all other
-orders; where they agree, only for a random sample, the calibration sample. Or every question is asked as given, and a
-random sample in all orders. What all orders would have shown of the questions left out is estimated from the sample in
-the same way (:func:`extended`).
+What an adaptive audit left out is estimated in the same way (:mod:`unslant.metrics.left_out`).
 """
 
 from __future__ import annotations
@@ -24,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints, mean_by
-from unslant.metrics.accuracy import accuracy, expected_accuracy, robust_accuracy, vote_accuracy
-from unslant.metrics.bootstrap import SHARE, Bootstrap, with_swings
-from unslant.metrics.estimate import Estimate, with_unseen
+from unslant.metrics.accuracy import expected_accuracy, robust_accuracy, vote_accuracy
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.registry import Numbers, metric, question_metric, question_metrics
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
@@ -209,74 +205,6 @@ class TwoPhaseValues:
                 values[key] = two_phase_values(whole, squares, rows, scores.single, key)
                 known[key] = known_values(key, whole, over_square, rows)
         return cls(values, known, int(scores.full.sum()))
-
-
-def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
-    """Values whose mean estimates that of all questions asked in all orders.
-
-    Of N questions that agree, n were drawn at random and asked in all orders (``checked``). A question left out counts
-    as predicted from its first answers, and each of the n as predicted + N / n (value - predicted): without bias,
-    however few they are. Where the n were drawn of all questions, and are more, the prediction is a regression fitted
-    in them, also on whether the answer is right (:func:`two_phase_values`). Single values can lie outside the range of
-    the metric; only their means say anything.
-
-    Args:
-        values: (Q,) of the questions asked in all orders; nan for those left out.
-        predicted: (Q,) what the value would be if all orders had the answer of the first.
-
-    Returns:
-        (Q,); all nan where questions were left out and none was drawn to represent them.
-    """
-    if scores.stopped is None or scores.checked is None:
-        return values
-    left_out = scores.stopped & ~np.isnan(predicted)
-    checked = scores.checked & ~np.isnan(values) & ~np.isnan(predicted)
-    if not left_out.any():
-        return values
-    if not checked.any():
-        return np.full(len(values), np.nan)
-    if scores.selected:
-        factor = 1 + left_out.sum() / checked.sum()
-        result = np.where(left_out, predicted, values)
-        result[checked] = predicted[checked] + factor * (values - predicted)[checked]
-        return result
-    result, rows = values.copy(), np.flatnonzero(left_out | checked)
-    features = np.column_stack([predicted, np.nan_to_num(accuracy(scores))])[rows]
-    none = np.zeros(len(rows), bool)
-    result[rows] = two_phase_values(np.where(checked, values, np.nan)[rows], features, np.arange(len(rows)), none)
-    return result
-
-
-def with_left_out(
-    estimate: Estimate, values: Floats, scores: OrderScores, bootstrap: Bootstrap, rows: Bools | slice = slice(None), *,
-    bounds: tuple[float, float] = SHARE, swings: bool = False,
-) -> Estimate:  # fmt: skip
-    """The mean of :func:`extended` values, with room for what the few questions asked in all orders do not show.
-
-    A question left out is predicted to keep its answer in every order, so the prediction errs in one direction only. If
-    none of ten questions that stand for 90 changes its answer, the mean varies as if the 90 were known not to change
-    theirs; but ten miss a change that 26 % of such questions have, with 5 % probability.
-
-    Args:
-        values: (Q,) over all orders, not extended; nan for those left out.
-        rows: the questions of the mean.
-        swings: see :meth:`~unslant.metrics.Bootstrap.mean`; else values have ``bounds``, and no order changes the
-            answer where they are at one.
-    """
-    stopped, checked = scores.stopped, scores.checked
-    if stopped is None or checked is None or not stopped.any() or math.isnan(estimate.low):
-        return estimate
-    each = 1 + float(stopped.sum()) / max(1, int(checked.sum())) * checked  # questions that each represents
-    values, weights = values[rows], np.where(stopped | np.isnan(values), 0.0, each)[rows]
-    asked, ends = weights > 0, (estimate.low, estimate.value, estimate.high)
-    if not asked.any():
-        return Estimate.bare(estimate.value, estimate.n, "none of these questions was asked in all orders: no interval")
-    if swings:
-        low, high = with_swings(ends, (values * weights)[asked], weights[asked], estimate.confidence)
-    else:
-        size = bootstrap.sampling.effective_units(weights, asked)
-        low, high = with_unseen(ends, bounds, size, estimate.confidence, alike=False)
-    return replace(estimate, low=low, high=high)
 
 
 def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, key: str = "") -> Floats:

@@ -14,11 +14,11 @@ from unslant.arrays import Floats, Ints
 from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import at_slot, ordinal
+from unslant.metrics.left_out import extended, represented, room_left_out, with_left_out
 from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch, Kind, Place, Places, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.sampling import holm, student
 from unslant.metrics.scores import OrderScores, credit
-from unslant.metrics.two_phase import extended, with_left_out
 from unslant.responses import DECISION
 
 LAST = "last"
@@ -109,7 +109,8 @@ def slot_effects(
         effects: :func:`effects_of`.
         shares, expected: :func:`place_shares`.
     """
-    open_pages = "label and position are together on every page"
+    # of an adaptive audit, those that were asked because two answers differ are all here, the others in part
+    weights, open_pages = represented(scores), "label and position are together on every page"
     if any(view.ok.any() for view in scores.relabelled):
         open_pages = "the pages with rearranged labels leave open which of label and position it is"
     mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
@@ -124,17 +125,19 @@ def slot_effects(
         rows = []
         for (name, column), p in zip(slots, p_values, strict=True):
             choice, share, by_content = (at_slot(x, column) for x in (of_unit["shares"], shares, expected))
-            choice, unsure = choice[np.isfinite(choice)], np.isfinite(share).any()
-            missing = open_pages if unsure else "no unsure question"
-            effect = excess = Estimate.undefined(missing)
-            if len(choice):
+            some, unsure = np.isfinite(choice), np.isfinite(share)
+            effect = excess = Estimate.undefined(open_pages if unsure.any() else "no unsure question")
+            if some.any():
                 # where nearly all are at their most, no interval we know covers as it should
-                excess = Estimate.bare(float(choice.mean()), len(choice), "no interval: see the share chosen, and p")
+                added = float(np.average(choice[some], weights=weights[some]))
+                excess = Estimate.bare(added, int(some.sum()), "no interval: see the share chosen, and p")
                 effect = Estimate.undefined("answers in words: no probabilities")
                 if "nats" in of_unit:
                     effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
-            content = float(np.nanmean(by_content)) if unsure else math.nan
-            chosen = bootstrap.mean(share, room="unsure", note="no unsure question")
+            content = float(np.average(by_content[unsure], weights=weights[unsure])) if unsure.any() else math.nan
+            chosen = bootstrap.ratio(
+                np.nan_to_num(share) * weights, unsure * weights, room="unsure", note="no unsure question"
+            )
             rows.append(SlotEffect(name, effect, excess, chosen, content, p))
         return tuple(rows)
 
@@ -234,7 +237,7 @@ class _Sentence:
         names = self._names(self.meaning, unknown=("label", "position"))
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
-        unsure = with_left_out(unsure, self.unsure, self.scores, self.bootstrap)
+        unsure = with_left_out(unsure, room_left_out(unsure.value, self.scores, self.bootstrap, known=self.unsure))
         return Preference(
             finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
         )
@@ -316,10 +319,11 @@ class _Sentence:
         """How many unsure questions keep to one place, and whether these are more than one."""
         three = (self.unsure == 1) & (self.scores.n_options > 2)
         shares = np.nan_to_num(self.shares)
-        most = np.where(three, shares.max(axis=1) >= STICKY, np.nan)
-        counts = np.bincount(shares[most == 1].argmax(axis=1), minlength=1)
+        most = three & (shares.max(axis=1) >= STICKY)
+        counts = np.bincount(shares[most].argmax(axis=1), minlength=1)
         scattered = counts.sum() >= 2 * FEWEST and counts.max() < 0.75 * counts.sum()
-        return self.bootstrap.mean(most, note="no unsure question of three options or more"), bool(scattered)
+        weights, note = represented(self.scores), "no unsure question of three options or more"
+        return self.bootstrap.ratio(most * weights, three * weights, note=note), bool(scattered)
 
     def _nothing_matters(self) -> bool:
         """Whether the intervals of what every place gets of all answers lie within what matters."""
