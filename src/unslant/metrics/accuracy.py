@@ -214,13 +214,15 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
     if yes_or_no and not bootstrap.sampling.clustered:
         p = _at_least(int(right.sum()), chance)
     else:
-        residuals = np.zeros(len(both))
+        sampling, weights, residuals = bootstrap.sampling, both.astype(np.float64), np.zeros(len(both))
         residuals[both] = (right - chance - excess.value) / len(right)
-        variance = float(bootstrap.sampling.variance(residuals, both))
+        residuals = sampling.jackknifed(residuals, weights)
+        variance = float(sampling.variance(residuals, both))
         if len(right) > 1 and variance > 1e-24:
             from scipy.special import stdtr
 
-            p = float(stdtr(bootstrap.sampling.degrees(residuals, both), -excess.value / math.sqrt(variance)))
+            degrees = min(sampling.effective_units(weights, both), sampling.degrees(residuals, both))
+            p = float(stdtr(degrees, -excess.value / math.sqrt(variance)))
         else:
             p = 0.0 if excess.low > 0 else 1.0
     return ChanceTest(excess, p, p < LEVEL)

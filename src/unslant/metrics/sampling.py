@@ -137,7 +137,10 @@ class Sampling:
         """
         counted = np.isfinite(values)
         n, rest = int(counted.sum()), np.where(counted, values - values[counted].mean(), 0.0)
-        between, sampled = float((rest**2).sum()), float(self.variance(rest / n, counted))
+        between, sampled = (
+            float((rest**2).sum()),
+            float(self.variance(self.jackknifed(rest / n, counted * 1.0), counted)),
+        )
         # questions that are all alike do not show how alike those of a passage are: they count as one
         alike = between <= _ZERO * n or math.isnan(sampled)
         return n / self.units(counted) if alike else sampled * n * (n - 1) / between
@@ -177,12 +180,12 @@ class Sampling:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions in the mask."""
         from scipy.special import stdtr
 
-        group, total = self._grouping(mask), terms[mask].sum(axis=0)
-        n = len(group.stratum)
+        group, total, ones = self._grouping(mask), terms[mask].sum(axis=0), mask.astype(np.float64)
+        n, residuals = len(group.stratum), self.jackknifed((terms - total / mask.sum()).T, ones).T
         # a quarter of what one more unit would add that is 0 everywhere: a few of the same kind are no proof
-        variance = self.variance(terms - total / mask.sum(), mask) + (total / n) ** 2 / 4
+        variance = self.variance(residuals, mask) + (total / n) ** 2 / 4
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
-        return t, 2 * stdtr(group.degrees, -np.abs(t))
+        return t, 2 * stdtr(min(group.degrees, self.effective_units(ones, mask)), -np.abs(t))
 
     def draws(self, resamples: int, seed: int) -> NDArray[np.uint8]:
         """(R, U) how often each unit is drawn in bootstrap resamples: n-1 times from each stratum of n units."""
