@@ -114,8 +114,8 @@ def with_left_out(estimate: Estimate, room: tuple[float, float], bounds: tuple[f
     """The estimate, with an interval for the spread of its values and, independent of that, :func:`room_left_out`."""
     if math.isnan(room[0]) and not math.isnan(estimate.low):
         return Estimate.bare(estimate.value, estimate.n, "none of these questions was asked in all orders: no interval")
-    below, above = (
-        math.hypot(estimate.value - estimate.low, room[0]),
-        math.hypot(estimate.high - estimate.value, room[1]),
-    )
-    return replace(estimate, low=estimate.value - below, high=estimate.value + above).within(*bounds)
+    if room == (0.0, 0.0):
+        return estimate
+    value = estimate.value
+    low, high = value - math.hypot(value - estimate.low, room[0]), value + math.hypot(estimate.high - value, room[1])
+    return replace(estimate, low=low, high=high).within(*bounds)
