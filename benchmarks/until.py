@@ -35,7 +35,7 @@ from benchmarks.two_phase import recorded as recorded_table
 from unslant.auditing import WHOLE as WHOLE_ORDERS
 from unslant.auditing.until import certainty
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
-from unslant.auditing.until_rule import WHOLE, UntilSearch
+from unslant.auditing.until_rule import WHOLE, ConfidenceSequence, UntilSearch
 from unslant.metrics import Bootstrap, OrderScores, measure
 from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.registry import bounds_of
@@ -146,10 +146,17 @@ def cover(name: str, model: str, width: float, repeats: int, size: int, seed: in
             for rule, (low, high) in zip(RULES[:2], (last, next(excluding, last)), strict=True):
                 held[number, rule] += low - 1e-9 <= true <= high + 1e-9
             errors[number].append(float(np.nanmean(one.search.values[number])) - true)
-            held[number, RULES[2]] += not one.search.sequences[number].ever_excluded(true)
+            held[number, RULES[2]] += not ever_excluded(one.search.sequences[number], true)
     found = {key: count / repeats for key, count in held.items()}
     found |= {(number, BIAS): float(np.mean(own) / max(1e-9, np.std(own))) for number, own in errors.items()}
     return found | {("questions", ""): float(np.mean(asked)), ("cost", ""): float(np.mean(costs))}
+
+
+def ever_excluded(sequence: ConfidenceSequence, mean: float) -> bool:
+    """Whether the interval of a sequence excluded this mean after any of the questions."""
+    m = (mean - sequence.floor) / sequence.range
+    sides = (sequence._totals, m), (sequence._weights - sequence._totals, 1 - m)
+    return any(bool((np.cumsum(sequence._gains(y, at)) >= sequence.target).any()) for y, at in sides)
 
 
 def table(found: Mapping[tuple[str, str, float], Mapping[tuple[str, str], float]], size: int) -> str:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.until import ever_excluded
 from unslant.auditing.until_rule import ConfidenceSequence
 
 DRAWS = 300
@@ -23,9 +24,9 @@ def fed(values: np.ndarray, horizon: float = DRAWS, bounds: tuple[float, float] 
 @pytest.mark.parametrize("horizon", [20, 5000])
 def test_looking_after_every_question_misses_the_truth_in_no_more_than_5_percent(p: float, horizon: float) -> None:
     rng = np.random.default_rng(1)
-    missed = [fed((rng.random(DRAWS) < p) * 1.0, horizon).ever_excluded(p) for _ in range(200)]
+    missed = [ever_excluded(fed((rng.random(DRAWS) < p) * 1.0, horizon), p) for _ in range(200)]
     assert np.mean(missed) < 0.05 + 0.02
-    assert fed((rng.random(DRAWS) < p) * 1.0, horizon).ever_excluded(1 - p + 0.02) == (p != 0.5)
+    assert ever_excluded(fed((rng.random(DRAWS) < p) * 1.0, horizon), 1 - p + 0.02) == (p != 0.5)
 
 
 def test_width_at_the_horizon_is_that_of_the_paper() -> None:
@@ -39,9 +40,9 @@ def test_width_at_the_horizon_is_that_of_the_paper() -> None:
 def test_means_outside_the_interval_were_won_against_and_those_well_inside_never() -> None:
     sequence = fed(np.random.default_rng(3).random(DRAWS))
     low, high = sequence.interval()
-    assert sequence.ever_excluded(low - 1e-5)
-    assert sequence.ever_excluded(high + 1e-5)
-    assert not any(sequence.ever_excluded(mean) for mean in np.linspace(low, high, 9)[2:-2])
+    assert ever_excluded(sequence, low - 1e-5)
+    assert ever_excluded(sequence, high + 1e-5)
+    assert not any(ever_excluded(sequence, mean) for mean in np.linspace(low, high, 9)[2:-2])
 
 
 def test_questions_that_are_all_alike_leave_something_open() -> None:
@@ -67,7 +68,7 @@ def test_questions_of_one_passage_count_as_one_draw() -> None:
         chance = rng.choice([0.1, 0.9], 80)  # a passage is known or not; the mean over questions is 0.5
         sequence = ConfidenceSequence()
         sequence.add(rng.binomial(sizes, chance) / 5, sizes / 5, 80)
-        missed += sequence.ever_excluded(0.5)
+        missed += ever_excluded(sequence, 0.5)
         widths.append(np.ptp(sequence.interval()))
     assert missed / 200 < 0.05 + 0.02
     alone = fed(rng.binomial(1, 0.5, 240) * 1.0, 240).interval()

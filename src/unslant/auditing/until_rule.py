@@ -302,12 +302,6 @@ class ConfidenceSequence:
         high = 1 - self._edge(self._weights - self._totals)
         return self.floor + self.range * min(low, high), self.floor + self.range * max(low, high)
 
-    def ever_excluded(self, mean: float) -> bool:
-        """Whether the interval excluded this mean after any of the questions."""
-        m = (mean - self.floor) / self.range
-        sides = (self._totals, m), (self._weights - self._totals, 1 - m)
-        return any(bool((np.cumsum(self._gains(y, at)) >= self.target).any()) for y, at in sides)
-
     def _gains(self, y: Floats, m: float) -> Floats:
         """(U,) what each draw adds to the log capital of the gambler who bets that the mean of ``y`` is above m."""
         stakes = np.minimum(self._stakes, _MOST_STAKED / np.maximum(m + self._beyond, 1e-12))
