@@ -109,19 +109,19 @@ def test_a_question_without_a_right_option_is_not_exported_as_answered_wrong() -
 
 @pytest.mark.parametrize("scored", [True, False])
 def test_hard_samples_come_back(tmp_path: Path, scored: bool) -> None:
-    """Several right options, identical ones, and failures, which keep their status and their log."""
+    """Several right options, identical ones, labels of their own, and failures, which keep their status and log."""
     texts = [["x", "y", "z"], ["x", "x", "z"]]
-    replies = ["A", "No idea.", None, "B or C", "(C)", "No idea, sorry"]
+    replies = ["1", "No idea.", None, "2 or 3", "(3)", "2"]
     rows = []
     for i in range(6):
         for order in ([0, 1, 2], [2, 1, 0]):
             scores = None if i == 2 else [-0.5, -1.0 - i, -2.0]
             answer = {"logprobs": scores, "chosen": None} if scored else {"reply": replies[i]}
             right = [order.index(1), order.index(2)] if i % 3 else [order.index(0)]
+            right = [order.index(2)] if i == 5 else right  # which of its identical options is which only order says
             options = [texts[i % 2][k] for k in order]
-            rows.append(
-                {"id": f"q{i}", "question": "Which?", "options": options, "order": order, "answer": right, **answer}
-            )
+            page = {"id": f"q{i}", "question": "Which?", "options": options, "order": order, "labels": ["1", "2", "3"]}
+            rows.append(page | {"answer": [page["labels"][k] for k in right]} | answer)
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     before = audit_logs(path)
@@ -134,7 +134,9 @@ def test_hard_samples_come_back(tmp_path: Path, scored: bool) -> None:
     (after,) = load_logs([exported])
 
     def facts(found: Any) -> list[tuple[Any, ...]]:
-        return [(one.question_id, one.contents, one.answers, one.status, one.choice) for one in found.rows()]
+        return [
+            (one.question_id, one.labels, one.contents, one.answers, one.status, one.choice) for one in found.rows()
+        ]
 
     assert facts(after) == facts(before.responses)
     assert {one.status for one in after.rows()} == {"ok", "error"} | (set() if scored else {"unparsed"})
@@ -154,14 +156,16 @@ def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
             "evaluation": {"score": 1.0, "is_correct": True}, **more,
         }  # fmt: skip
 
+    attempt = {"turn_idx": 0, "source": "output.raw", "extracted_value": "three", "extraction_method": "none"}
+    of_both = [attempt | {"is_terminal": False}, attempt | {"extracted_value": "two", "is_terminal": True}]
     rows = [
-        sample(0, "two", "two"),
-        sample(1, "B", "B"),
-        sample(2, "1", "two"),
+        sample(0, "two", "two", answer_attribution=of_both),
+        sample(1, "B", "B", output={"raw": []}),
+        sample(2, "1", "two", output={"raw": "Two."}),  # as before schema 0.3
         sample(3, "two", "The answer is B."),
         sample(4, "two", "I cannot say.", evaluation={"score": 0.0, "is_correct": False}),
         sample(5, "x", "y", input={"raw": "2 + 2?", "reference": ["4"], "choices": None}),
-        sample(6, "two", "", error="timeout after 60 s", evaluation={"score": 0.0, "is_correct": False}),
+        sample(6, "two", "", output=None, error="timeout after 60 s", evaluation={"score": 0.0, "is_correct": False}),
         sample(
             0,
             "one",
@@ -176,8 +180,17 @@ def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
     assert [(row.status, row.status == "ok" and row.choice) for row in found.rows()] == [
         *[("ok", 1)] * 4, ("unparsed", False), ("error", False), ("ok", 0)
     ]  # fmt: skip
-    assert found.rows()[5].raw == "timeout after 60 s"
+    assert [row.raw for row in found.rows()] == [
+        "two", "B", "Two.", "The answer is B.", "I cannot say.", "timeout after 60 s", "one"
+    ]  # fmt: skip
     assert {tuple(row.answers) for row in found.rows()} == {(1,)}
+    # scores, choices and failures of one model are tables of their own: failures are scores where there are scores
+    scored = rows[1] | {"metadata": {"unslant_logprobs": "[-1, -2, -3]"}}
+    path.write_text("".join(json.dumps(row) + "\n" for row in (rows[0], scored, rows[6])), "utf-8")
+    assert [[row.question_id for row in table.rows()] for table in load_logs([path])] == [["0"], ["1", "6"]]
+    path.write_text(json.dumps(rows[5]), "utf-8")
+    with pytest.raises(InputError, match=r"none of its samples has choices, so that there is no order to audit"):
+        load_logs([path])
     assert found.run.logged.dropped == {"samples without choices": 1}
     assert found.run.logged.reported[0].parted == 1
 

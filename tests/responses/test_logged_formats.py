@@ -479,13 +479,57 @@ def test_helm_option_by_option(tmp_path: Path) -> None:
     assert row.logprobs == pytest.approx([-2, -3])
     assert (row.answers, found.run.logged.scores) == ({0}, "texts")
     assert found.run.logged.dropped == {"scores without the question (calibrated)": 2}
+    assert found.run.logged.notes == ()
     for index, problem in ((1.5, "reference_index is 1.5, not a whole number from 0"),
                            (True, "reference_index is True, not a whole number from 0"),
+                           (0, "two requests score the same reference of this instance"),
                            (2, "reference_index is 2, of 2 references from 0")):  # fmt: skip
         requests[1]["reference_index"] = index
         path.write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
         with pytest.raises(InputError, match=problem):
             load_logs([path])
+    requests[1] |= {"reference_index": 1, "result": {"success": False, "completions": []}}
+    path.write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
+    assert [row.status for row in load_logs([path])[0].rows()] == ["error"]
+
+
+def test_helm_answers_in_words(tmp_path: Path) -> None:
+    """Replies are read with their finish reason; failed, perturbed and open requests are no wrong answers."""
+    path, spec = tmp_path / "scenario_state.json", {"method": "multiple_choice_joint", "max_train_instances": 5}
+
+    def request(number: int, text: str, reason: str = "stop", **more: Any) -> dict[str, Any]:
+        references = [{"output": {"text": one}, "tags": ["correct"] * (one == "a dog")} for one in ("a cat", "a dog")]
+        instance = {"id": f"id{number}", "input": {"text": f"Which is {number}?"}, "references": references}
+        completions = [{"text": text, "finish_reason": {"reason": reason}}]
+        result = {"success": True, "completions": completions}
+        return {"instance": instance, "output_mapping": {"A": "a cat", "B": "a dog"}, "result": result, **more}
+
+    def read(requests: list[dict[str, Any]]) -> Responses:
+        path.write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
+        (found,) = load_logs([path])
+        return found
+
+    requests = [request(0, " B"), request(1, "A", result={"success": False, "completions": [{"text": "A"}]}),
+                request(2, "A", result={"success": False, "completions": []}), request(3, "I think that", "length"),
+                request(4, "A", perturbation={"name": "typos"}), request(5, "A", output_mapping=None)]  # fmt: skip
+    del requests[5]["output_mapping"]
+    stats = [{"name": {"name": "exact_match"}, "mean": mean} for mean in (1.0, 0.0)]
+    scores = [{"instance_id": "id0", "stats": stats[:1]},
+              {"instance_id": "id0", "stats": stats[1:], "perturbation": {"name": "typos"}}]  # fmt: skip
+    (tmp_path / "per_instance_stats.json").write_text(json.dumps(scores))
+    found = read(requests)
+    assert [(row.status, row.chosen, row.answers, row.elicitation) for row in found.rows()] == [
+        ("ok", {1}, {1}, "generate"), *[("error", None, {1}, "generate")] * 2, ("cut", None, {1}, "generate")
+    ]  # fmt: skip
+    assert found.run.logged.dropped == {"perturbed instances": 1, "requests that are no multiple choice": 1}
+    assert found.run.logged.caveats == ()
+    assert (found.run.model, found.run.settings["worked examples"]) == ("scenario_state", "5")
+    assert [(one.metric, one.value, one.n) for one in found.run.logged.reported] == [("HELM's exact_match", 1.0, 1)]
+    assert {row.elicitation for row in read(requests[1:4]).rows()} == {"generate"}  # also where none has an answer
+    with pytest.raises(InputError, match=r"holds no multiple-choice requests \(multiple_choice_joint or _separate\)"):
+        read(requests[5:])
+    with pytest.raises(InputError, match="the right reference, 'a dog', is not one of the options in output_mapping"):
+        read([request(0, "A", output_mapping={"A": "a cat", "B": "a cow"})])
 
 
 def test_a_chat_template_behind_helms_options(tmp_path: Path) -> None:
@@ -854,6 +898,7 @@ def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
     (found,) = load_logs([path])
     assert len(found.rows()) == len(state["request_states"]) - 5
     assert found.run.logged.dropped == {"requests of the split valid": 5}
+    assert found.run.settings["split"] == "test"
     said = "Only the split test is read, as HELM reports splits apart; 5 requests of the split valid are left out."
     assert " ".join(audit_logs(path).summary().split()).partition(" none of 7")[0].endswith(said)
     for request in state["request_states"]:
@@ -861,7 +906,7 @@ def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps(state))
     assert len(load_logs([path])[0].rows()) == 5  # valid, although train is first by name and has more
     for request in state["request_states"]:
-        request["instance"] |= {"split": "test", "perturbation": {"name": "typos"}}
+        request["instance"] |= {"split": "test", "perturbation": {"name": "typos"}}  # here, or of the request
     path.write_text(json.dumps(state))
     with pytest.raises(InputError, match="holds only perturbed instances of the split test"):
         load_logs([path])

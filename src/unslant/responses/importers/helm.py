@@ -150,7 +150,7 @@ def _scored(
             # A chat template ends all prompts alike. Where what follows differs, some "options" were matched by tokens
             # elsewhere in the prompt, in its list of options or a worked example.
             if len({rest for _, rest in scores}) > 1:
-                scores = [(float("nan") if rest else score, "") for score, rest in scores]
+                scores = [(float("nan"), "")] * len(scores)
             behind.update(rest for _, rest in scores if rest)
             page = Logged.of_scores(
                 [score for score, _ in scores],
