@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.reliability.ambiguous import log_misread
@@ -15,6 +16,8 @@ from unslant import InputError
 from unslant.errors import naming_flags
 from unslant.questions.records import Record
 from unslant.responses.importers import load_logs, registry
+from unslant.responses.importers.joining import joined, same_questions
+from unslant.responses.importers.logged import Log, Logged
 
 ORDERS = ([0, 1, 2], [2, 0, 1], [1, 2, 0])
 TEXTS = ["x", "y", "z"]
@@ -144,3 +147,94 @@ def test_open_compass_prediction_and_perplexity(tmp_path: Path) -> None:
 def test_random_contradictions() -> None:
     wrong = [found for seed in range(150) if (found := log_misread(random.Random(seed)))]
     assert wrong == []
+
+
+def page(name: str, question: str = "Which?", options: tuple[str, ...] = ("x", "y"), **more: Any) -> Logged:
+    """Whose right option is x."""
+    right = frozenset({options.index("x") if options else 0})
+    scores = {"logprobs": np.array([-0.5, -1.5])} | more
+    return Logged(name, ("A", "B"), right, f"log, line {name}", question, options=options, **scores)
+
+
+def log(*pages: Logged, **more: Any) -> Log:
+    return Log("m", "a harness", more.pop("scores", "labels"), pages, more.pop("task", "task"), **more)
+
+
+def test_pages_of_one_id_are_compared_in_every_log() -> None:
+    pages = page("q", "Which?"), page("q", "What else?")
+    with pytest.raises(InputError, match="question 'q' asks 'What else\\?' here.*give each question an id of its own"):
+        joined([log(*pages)])
+    assert joined([log(*pages, checked=True)]).run.logged is not None  # as it was read
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        (page("0"), page("0"), ["0"]),
+        (page("0"), page("0", "What else?"), ["0", "task/0"]),  # a number is no name of a question
+        (page("q"), page("q", "What else?"), ["q"]),  # worded otherwise
+        (page("0"), page("0", ""), ["0"]),
+        (page("q"), page("q", options=("x", "z")), ["q", "task/q"]),
+        (page("q"), page("q", "", ()), ["q"]),
+        (page("q"), page("p", "Which?"), ["q"]),  # the same question under another id
+        (page("q", ""), page("p", ""), ["q", "p"]),  # options alone do not show that
+    ],
+)
+def test_ids_of_a_second_log(first: Logged, second: Logged, names: list[str]) -> None:
+    ids = [one.id for log_of in same_questions([log(first), log(second)]) for one in log_of.pages]
+    assert list(dict.fromkeys(ids)) == names
+
+
+def test_ids_that_mostly_agree_stay() -> None:
+    """One question that was worded anew does not make the ids of a log meaningless."""
+    first = [page(str(k), f"Which is {k}?") for k in range(3)]
+    second = [page(str(k), f"Which is {k}?" if k else "Which one is 0?") for k in range(3)]
+    assert [one.id for one in same_questions([log(*first), log(*second)])[1].pages] == ["0", "1", "2"]
+
+
+def test_a_page_again_is_answered_otherwise_only_if_it_is() -> None:
+    def said(*pages: Logged, **more: Any) -> str:
+        return " ".join(joined([log(*pages, **more)]).run.logged.notes)
+
+    words = {"logprobs": None, "chosen": frozenset({0})}
+    failed = page("q", logprobs=None, status="error")
+    again = "sample number of an earlier one: 1, {} of them answered otherwise"
+    assert again.format(0) in said(page("q"), page("q"))
+    assert again.format(1) in said(page("q"), page("q", logprobs=np.array([-1.5, -0.5])))
+    assert again.format(1) in said(failed, page("q"))
+    assert again.format(0) in said(page("q", **words), page("q", **words), scores="words")
+    assert again.format(1) in said(page("q", **words), page("q", logprobs=None, chosen=frozenset({1})), scores="words")
+    assert "earlier one" not in said(page("q"), page("q", repeat=1))
+    assert "earlier one" not in said(page("q"), page("q", options=("y", "x"), order=(1, 0)))
+
+
+def test_what_replies_are_right_by() -> None:
+    """Words, labels at the token of the answer, and labels at the first token; only where the log has first tokens."""
+    best, other = np.array([-0.5, -1.5]), np.array([-1.5, -0.5])
+    rows = [
+        page("1", chosen=frozenset({0}), logprobs=best, first=other, reply="A"),
+        page("2", chosen=frozenset({1}), logprobs=best, first=best, reply="B"),
+        page("3", logprobs=None, first=best, status="unparsed", reply="?"),
+        page("4", chosen=frozenset({0}), logprobs=None, first=None, reply="A"),
+    ]
+    facts = joined([log(*rows, scores="words")]).run.logged
+    assert (facts.right_by_replies, facts.right_by_labels, facts.right_by_first_tokens) == ((2, 4), (2, 2), (2, 3))
+    facts = joined([log(rows[3], scores="words")]).run.logged
+    assert (facts.right_by_replies, facts.right_by_labels, facts.right_by_first_tokens) == (None, None, None)
+
+
+def test_how_answers_are_named() -> None:
+    """Replies are read by their labels' scores where every answer has them; without words they are choices."""
+    scored = page("1", chosen=frozenset({0}), reply="A")
+    reply = page("2", chosen=frozenset({0}), logprobs=None, reply="A")
+    failed = page("3", logprobs=None, status="error")
+    for pages, scores, elicitation in (
+        ([scored, failed], "replies", "cloze"),
+        ([scored, reply], "words", "generate"),
+        ([failed], "choices", "generate"),
+        ([page("4", chosen=frozenset({1}), logprobs=None), failed], "choices", "generate"),
+    ):
+        table = joined([log(*pages, scores="words")])
+        assert table.run.logged.scores == scores
+        assert {row.elicitation for row in table.rows()} == {elicitation}
+    assert joined([log(page("1"), failed)]).run.logged.scores == "labels"
