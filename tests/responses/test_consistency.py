@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,8 @@ def test_random_contradictions() -> None:
 def page(name: str, question: str = "Which?", options: tuple[str, ...] = ("x", "y"), **more: Any) -> Logged:
     """Whose right option is x."""
     right = frozenset({options.index("x") if options else 0})
-    scores = {"logprobs": np.array([-0.5, -1.5])} | more
-    return Logged(name, ("A", "B"), right, f"log, line {name}", question, options=options, **scores)
+    values = {"labels": ("A", "B"), "logprobs": np.array([-0.5, -1.5])} | more
+    return Logged(name, answers=right, place=f"log, line {name}", question=question, options=options, **values)
 
 
 def log(*pages: Logged, **more: Any) -> Log:
@@ -162,7 +163,7 @@ def log(*pages: Logged, **more: Any) -> Log:
 
 def test_pages_of_one_id_are_compared_in_every_log() -> None:
     pages = page("q", "Which?"), page("q", "What else?")
-    with pytest.raises(InputError, match="question 'q' asks 'What else\\?' here.*give each question an id of its own"):
+    with pytest.raises(InputError, match=r"question 'q' asks 'What else\?' here.*give each question an id of its own"):
         joined([log(*pages)])
     assert joined([log(*pages, checked=True)]).run.logged is not None  # as it was read
 
@@ -238,3 +239,41 @@ def test_how_answers_are_named() -> None:
         assert table.run.logged.scores == scores
         assert {row.elicitation for row in table.rows()} == {elicitation}
     assert joined([log(page("1"), failed)]).run.logged.scores == "labels"
+
+
+def test_pages_that_cannot_be_of_one_question_are_named() -> None:
+    three = {"labels": ("A", "B", "C"), "logprobs": np.array([-0.5, -1.5, -2.5])}
+    numbered = {"labels": ("1", "2")}
+    upside_down = {"labels": ("B", "A")}
+    turned = {"labels": ("C", "A", "B"), "logprobs": np.array([-0.5, -1.5, -2.5])}
+    several = [page(str(k), f"Which is {k}?") for k in range(3)]
+    other = [*several[:2], page("2", "Which is 2?", ("x", "z"))]
+    for logs, reason in (
+        ([log(page("q", options=("x", "y", "z"), **three), page("q"))], "question 'q' has 2 options here, 3 elsewhere"),
+        ([log(*several), log(*other)], "line 2: question '2' shows 'z' here, which it does not elsewhere"),
+        ([log(page("q"), page("q", **numbered))], "labels 1, 2 here, A, B elsewhere; give a file for each label set"),
+        (
+            [log(page("p", **upside_down), page("q", options=("x", "y", "z"), **turned))],
+            "line q: has the labels C, A, B from the top, where other questions have B, A: a label then has different",
+        ),
+    ):
+        with pytest.raises(InputError, match=reason):
+            joined(logs)
+
+
+def test_the_order_of_a_page() -> None:
+    def contents(*logs: Log) -> list[tuple[int, ...]]:
+        return [row.contents for row in joined(logs).rows()]
+
+    given, turned = page("q", order=(0, 1)), page("q", options=("y", "x"), order=(1, 0))
+    assert contents(log(given, turned)) == [(0, 1), (1, 0)]
+    assert contents(log(turned, given)) == [(1, 0), (0, 1)]
+    # of another file, which was shuffled again: its places are not those of the first
+    assert contents(log(given), log(page("q", options=("y", "x"), order=(0, 1)))) == [(0, 1), (1, 0)]
+    assert contents(log(given, page("q", options=("y", "x")))) == [(0, 1), (1, 0)]
+    without = {"options": (), "order": (1, 0)}
+    assert contents(log(given, replace(page("q", **without), answers=frozenset({1})))) == [(0, 1), (1, 0)]
+    assert contents(log(given, page("q", options=()))) == [(0, 1), (0, 1)]  # nothing says otherwise
+    reversed_labels = page("q", labels=("B", "A"))
+    assert joined([log(given, turned, reversed_labels)]).run.logged.orders == {"2": 1}
+    assert [row.kind for row in joined([log(page("q", placed=False), page("p"))]).rows()] == ["unplaced", "order"]
