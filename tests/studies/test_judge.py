@@ -16,6 +16,7 @@ from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, STRENGTHS, Habit, judged, truth
 from unslant.errors import InputError
 from unslant.metrics import Estimate
+from unslant.questions import load_questions
 from unslant.responses import Responses
 from unslant.studies.judge.measures import abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
@@ -321,3 +322,10 @@ def test_intervals_have_an_n() -> None:
         for value in numbers.values():
             assert isinstance(value, Estimate)
             assert value.n or value.note
+
+
+def test_the_pairs_that_ship_are_two_systems_on_every_question() -> None:
+    pairs = load_pairs("embedded-pairs", {}).questions
+    assert [pair.id for pair in pairs] == [question.id for question in load_questions("embedded")]
+    assert {(len(pair.options), len(pair.answers), len(set(pair.authors))) for pair in pairs} == {(2, 1, 2)}
+    assert {author for pair in pairs for author in pair.authors} == {"careful", "average", "careless"}

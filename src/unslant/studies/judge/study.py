@@ -115,12 +115,11 @@ def demonstration() -> Iterator[Question]:
     for question in load_questions("embedded"):
         rng = question_rng(question.id, 0, "systems")
         two = rng.sample(list(_SYSTEMS), 2)
-        wrong = [i for i in range(len(question.options)) if i not in question.answers]
-        if len(question.answers) != 1 or not wrong:
-            continue
+        (right,) = question.answers
+        wrong = [i for i in range(len(question.options)) if i != right]
         weights = [_SYSTEMS[one] * (1 - _SYSTEMS[other]) for one, other in (two, two[::-1])]
         right_first = rng.random() < weights[0] / sum(weights)
-        texts = [question.options[next(iter(question.answers))], question.options[rng.choice(wrong)]]
+        texts = [question.options[right], question.options[rng.choice(wrong)]]
         options, answers = tuple(texts if right_first else texts[::-1]), frozenset({0 if right_first else 1})
         yield replace(question, options=options, answers=answers, pinned=(), authors=tuple(two))
 
