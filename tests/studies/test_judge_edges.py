@@ -209,6 +209,33 @@ def test_every_number_has_an_n_or_says_why_not(name: str, pages: list[Any], tmp_
         assert not result.places["moved"].defined
 
 
+def test_what_is_no_verdict_has_no_share_of_one() -> None:
+    """A reply that prefers none of several; scores whose best may be a label that the server did not return."""
+    lists = [(pair("q", 4), [(ROTATIONS[0], {-1}), (ROTATIONS[1], {1, 2})])]
+    none, tie = Verdicts.of(responses(lists)).credit
+    assert np.isnan(none).all()
+    assert tie.tolist() == [0, 0.5, 0.5, 0]
+    page = present(pair("q"), (1, 0))
+    rows = [Response.of(pair("q"), page, "cloze", logprobs=np.log([0.8, 0.2]), status=s) for s in ("censored", "ok")]
+    verdicts = Verdicts.of(Responses.from_rows([rows[0], replace(rows[1], repeat=1)]))
+    assert np.isnan([verdicts.credit[0], verdicts.probs[0]]).all()
+    assert (verdicts.credit[1].tolist(), verdicts.order[1].tolist()) == ([0, 1], [1, 0])
+    assert verdicts.probs[1] == pytest.approx([0.2, 0.8])
+    assert (verdicts.stems, verdicts.systems) == (("q",), ())  # texts and systems are not known
+    with pytest.raises(InputError, match="no judgements: nothing to measure"):
+        Verdicts.of(Responses.from_rows([]))
+
+
+def test_answers_of_one_system_are_not_told_apart_by_it() -> None:
+    pages = [(pair(f"q{k}", authors=authors), [(o, {0}) for o in BOTH])
+             for k, authors in enumerate((("x", "y"), ("z", "z"), ()))]  # fmt: skip
+    verdicts = Verdicts.of(responses(pages))
+    assert [[verdicts.systems[i] if i >= 0 else "" for i in row] for row in verdicts.system] == [
+        ["x", "y"], ["", ""], ["", ""]
+    ]  # fmt: skip
+    assert Verdicts.of(responses(pages[1:])).systems == ()
+
+
 def test_judges_whose_files_list_answers_otherwise_are_compared_by_their_texts() -> None:
     rng = np.random.default_rng(0)
     best = rng.integers(2, size=60).tolist()

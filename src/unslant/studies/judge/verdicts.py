@@ -54,7 +54,7 @@ class Verdicts:
         Raises:
             InputError: if it holds no pair.
         """
-        rows = [row for row in responses.rows() if row.n_options > 1]
+        rows = responses.rows()
         if not rows:
             raise InputError("no judgements: nothing to measure")
         texts = {question.id: question for question in responses.questions}
@@ -67,7 +67,7 @@ class Verdicts:
         doublings, system = np.full(shape, np.nan), np.full(shape, -1)
         for (name, q), question in zip(places.items(), questions, strict=True):
             exists[q, : first[name].n_options] = True
-            right[q, sorted(code for code in first[name].answers if code >= 0)] = True
+            right[q, list(first[name].answers)] = True
             if question:
                 n = len(question.options)
                 doublings[q, :n] = np.log2([len(option) + 1 for option in question.options])
@@ -76,9 +76,8 @@ class Verdicts:
         order = np.full((len(rows), shape[1]), -1)
         credit, probs = np.full(order.shape, np.nan), np.full(order.shape, np.nan)
         for r, row in enumerate(rows):
-            codes = [code for code in row.contents if code >= 0]
-            order[r, : len(codes)] = codes
-            winners = sorted(code for code in row.chosen or () if code >= 0)
+            order[r, : row.n_options] = row.contents
+            winners = sorted(code for code in row.chosen or () if code >= 0)  # a reply may prefer none of several
             if row.logprobs is not None and row.status == "ok":
                 probs[r, list(row.contents)] = np.exp(row.logprobs - np.logaddexp.reduce(row.logprobs))
                 # Equal scores are a tie: which one a row calls chosen depends on the order shown.
