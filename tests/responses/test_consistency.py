@@ -75,6 +75,11 @@ def test_an_order_that_its_options_follow_is_read(tmp_path: Path) -> None:
         ({"chosen": "B", "pred": "C"}, "--fields chosen=chosen or --fields chosen=pred"),
         ({"probs": [0.9, 0.05, 0.05]}, "contradict logprobs"),
         ({"choices": ["z", "y", "x"]}, "--fields options=options or --fields options=choices"),
+        ({"correct": "C"}, "--fields answer=answer or --fields answer=correct"),
+        ({"options": None, "order": None, "gold": "E"}, "--fields answer=answer or --fields answer=gold"),
+        ({"permutation": [0, 2, 1]}, "--fields order=order or --fields order=permutation"),
+        ({"labels": ["A", "B", "C"], "labels_shown": ["A", "C", "B"]}, "--fields labels=labels or"),
+        ({"log_probs": [-1.0, -0.5, -9.0]}, "--fields logprobs=logprobs or --fields logprobs=log_probs"),
     ],
 )
 def test_contradictions(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
@@ -86,10 +91,26 @@ def test_contradictions(tmp_path: Path, changed: dict[str, Any], reason: str) ->
 
 
 @pytest.mark.parametrize(
-    "more", [{"gold": 1}, {"chosen": "B", "pred": 1}, {"correct": 1}, {"choices": TEXTS}, {"label": "a word"}]
+    "more",
+    [
+        *({"gold": 1}, {"chosen": "B", "pred": 1}, {"correct": 0}, {"choices": TEXTS}, {"label": "a word"}),
+        *({"gold": None}, {"chosen": None, "pred": "B"}, {"choices": {"text": TEXTS, "label": ["A", "B", "C"]}}),
+        {"log_probs": {"C": -2.0, "B": -0.5, "A": -1.0}, "logprobs": {"A": -1.0, "B": -0.5, "C": -2.0, "other": -3.0}},
+    ],
 )
 def test_columns_that_agree(tmp_path: Path, more: dict[str, Any]) -> None:
     assert len(read(tmp_path, [pages()[0] | more])) == 1
+
+
+def test_a_column_that_is_named_is_not_compared_with_others(tmp_path: Path) -> None:
+    assert len(read(tmp_path, [pages()[0] | {"gold": 0}], answer="answer")) == 1
+
+
+@pytest.mark.parametrize(("reply", "contradicts"), [("The answer is C.", 1), ("The answer is B.", 0), ("Well.", 0)])
+def test_a_reply_next_to_a_choice_is_compared_with_it(tmp_path: Path, reply: str, contradicts: int) -> None:
+    row = pages()[0] | {"logprobs": None, "chosen": "B", "reply": reply}
+    notes = " ".join(read(tmp_path, [row]).run.logged.notes)
+    assert ("than the scores or choice that are read: 1." in notes) == contradicts
 
 
 def test_one_order_in_a_row_that_holds_all(tmp_path: Path) -> None:
