@@ -329,3 +329,20 @@ def test_the_pairs_that_ship_are_two_systems_on_every_question() -> None:
     assert [pair.id for pair in pairs] == [question.id for question in load_questions("embedded")]
     assert {(len(pair.options), len(pair.answers), len(set(pair.authors))) for pair in pairs} == {(2, 1, 2)}
     assert {author for pair in pairs for author in pair.authors} == {"careful", "average", "careless"}
+
+
+def test_pages_that_the_log_decides_otherwise_are_counted_with_the_rule_that_read_them(tmp_path: Path) -> None:
+    pages = [("A", "My verdict: [[A]]"), ("B", "My verdict: [[A]]"), (None, "[[A]]"), (None, "[[A=B]]"), (None, None)]
+    rows = [
+        {"id": f"q{k}", "question": "Which?", "response_A": f"x{k}", "response_B": f"y{k}", "order": "AB",
+         "decision": decision, "reply": reply}
+        for k, (decision, reply) in enumerate(pages)
+    ]  # fmt: skip
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    result = judge(log=path)
+    notes = result.page().notes
+    assert "1 page has another decision in the log; unslant's own reader: 1 by brackets." in notes
+    assert "2 pages have no decision in the log; unslant's own reader: 2 by brackets." in notes
+    assert (result.places["reading"].value, result.places["reading"].n) == (0.5, 2)
+    assert (result.places["undecided"].value, result.rights["right_both"].note) == (0.6, "needs labels")

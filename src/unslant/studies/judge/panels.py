@@ -204,10 +204,11 @@ def _last_line(result: JudgeResult) -> str:
 
 def _notes(result: JudgeResult) -> list[str]:
     lines = []
-    for counts, what in ((result.undecided, "have no decision in the log"), (result.misread, "another one there")):
+    for counts, which in ((result.undecided, "no"), (result.misread, "another")):
         if counts:
             rules = ", ".join(f"{n} by {rule}" for rule, n in counts.items())
-            lines.append(f"{count(sum(counts.values()), 'page')} {what}; unslant's own reader: {rules}.")
+            pages = count(sum(counts.values()), "page has", "pages have")
+            lines.append(f"{pages} {which} decision in the log; unslant's own reader: {rules}.")
     missing = sorted(set(result.verdicts.systems) - {one.system for one in result.systems})
     if not result.systems:
         lines.append(
