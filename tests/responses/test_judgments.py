@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from unslant import study
-from unslant.errors import InputError
+from unslant.errors import InputError, naming_flags
 from unslant.experiment.result import tables_of
 from unslant.responses import Responses
 
@@ -431,3 +431,43 @@ def test_columns_that_say_the_same(tmp_path: Path, columns: dict[str, Any]) -> N
     pair = {"question": "Why?", "response_A": "one", "response_B": "two"}
     (table,) = logged(tmp_path / "log.jsonl", [pair | columns])
     assert chosen(table)[0][1] == ({0, 1} if columns.get("scores") == [5, 5] else {0})
+
+
+VOTE = {"id": "q", "question": "Which?", "response_A": "x", "response_B": "y", "order": "AB", "decision": "A"}
+LISTED = {"id": "q", "question": "Which?", "responses": ["x", "y", "z"], "decision": "A"}
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (VOTE | {"order": "C"}, 'field "order": .C. is not an order: AB, BA, swapped .true or false., or the index of'),
+        (LISTED | {"order": [0, 1, 1]}, "is not an order: the index of the answer at each place, from 0"),
+        (VOTE | {"decision": "maybe"}, 'field "decision": .maybe. is not a verdict: A, B or tie'),
+        (VOTE | {"label": "maybe"}, 'field "label": .maybe. is not a verdict'),
+        (VOTE | {"question": ""}, 'field "question": is empty'),
+        (VOTE | {"response_A": None}, 'field "response_A": is empty'),
+        ({key: value for key, value in VOTE.items() if key != "question"}, "is missing; name its column: --fields que"),
+        (LISTED | {"responses": "x"}, "is not a list of answers"),
+        (LISTED | {"responses": ["x"]}, "options: 1 given, 2 to 100 are allowed"),
+        (LISTED | {"decision": "D"}, "'D': give labels, A to C, or 0 to 2"),
+        (LISTED | {"decision": ["A", "A"]}, "write a row for each sample"),
+        (LISTED | {"scores": [1, 2]}, "is not a list of 3 numbers, one for each answer"),
+        (VOTE | {"scores": 9}, "9 is not a list of 2 numbers"),
+        (VOTE | {"scores": [9, True]}, "True is not a number"),
+        (VOTE | {"repeat": "first"}, "'first' is not a sample number; omit it: --fields repeat="),
+        (VOTE | {"system_A": "B", "system_B": "z", "decision": "B"}, "'B' may be a system or a place, which differ"),
+        ({"pair_id": "p", "judgments": [], "response_A": "x", "response_B": "y"}, "holds 0; one, or two .the second"),
+        ({"prompt": "?", "chosen": "x", "rejected": ["y", "z"], "results": 1}, "does not say which of several answers"),
+        ({"instruction": "?", "output_1": "x", "output_2": "y", "preference": 3}, "3 is not a number from 1 to 2"),
+    ],
+)
+def test_a_record_that_is_no_judgement_is_named(tmp_path: Path, record: dict[str, Any], reason: str) -> None:
+    with naming_flags(), pytest.raises(InputError, match=rf"log\.jsonl, line 1.*{reason}"):
+        logged(tmp_path / "log.jsonl", [record])
+
+
+def test_scores_that_were_not_read_prefer_no_answer(tmp_path: Path) -> None:
+    """FairEval and FastChat write -1 for them; a tie in words does not contradict scores."""
+    for scores, decision, preferred in (([-1, -1], "A", None), ([9, None], "A", None), ([9, 1], "tie", {0})):
+        (table,) = logged(tmp_path / "log.jsonl", [VOTE | {"scores": scores, "decision": decision}])
+        assert [(row.status, row.chosen) for row in table.rows()] == [("ok" if preferred else "unparsed", preferred)]

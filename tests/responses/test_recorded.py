@@ -153,7 +153,7 @@ def test_one_model_of_several_is_chosen(tmp_path: Path) -> None:
         ("id,label,logprob\nq,A,-1\nq,A,-2\n", r"line 3: label .A. of question .q. occurs twice"),
         ("id,label,logprob,gold\nq,A,-1,A\nq,B,-2,B\n", r"line 3, field .gold.: .B., but line 2"),
         ("id,label,logprob\nq,A,-1\nq,C,-2\nr,B,-1\nr,A,-1\n", r"line 2: question .q. has no label .B."),
-        ("id,lp_A,gold\nq,-1,A\n", r"line 2: question .q. has 1 labels"),
+        ("id,lp_A,gold\nq,-1,A\n", r"line 2: question .q. has one label, at least 2"),
         ("id,lp_A,lp_B,gold\n", "holds no records"),
     ],
 )

@@ -215,7 +215,7 @@ def _rows(
             missing = next(label for label in labels if label not in line.scores)
             raise InputError.at(line.place, f"question {question_id!r} has no label {missing!r}")
         if n < 2:
-            raise InputError.at(line.place, f"question {question_id!r} has {n} labels, at least 2 are needed")
+            raise InputError.at(line.place, f"question {question_id!r} has one label, at least 2 are needed")
         order, gold, contents = _order(line, line_labels, names), -1, tuple(range(n))
         if kind == CONTROL:
             line_labels = tuple(line_labels[place] for place in order or contents)
