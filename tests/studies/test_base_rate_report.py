@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.command_line import unslant
 from tests.studies.base_rate_results import fair, prefers_a
 from unslant.errors import InputError
+from unslant.metrics import Estimate
 from unslant.reports.style import PAPER, specification
+from unslant.studies.base_rate.accuracies import PooledCorrelation
+from unslant.studies.base_rate.findings import _h2, _h3
 from unslant.studies.base_rate.study import save_charts
 
 
@@ -93,3 +98,63 @@ def test_shards_are_joined_before_they_are_read(tmp_path: Path) -> None:
     result = unslant("study", "base-rate", "--log", *shards)
     assert result.code != 0, "the texts and the cost would be those of the first"
     assert "shards 1 and 2 of 2" in " ".join(result.err.split())
+
+
+SHOWN, WIDE, NEAR_NONE, REVERSED = (0.6, 0.4, 0.8), (0.2, -0.3, 0.6), (0.05, -0.1, 0.2), (-0.5, -0.7, -0.3)
+
+
+def made(
+    r: tuple[float, float, float] | str, rise: float = 0.0, p: float = 0.01, gap: tuple[float, ...] = (0.0, 0.0, 0.01)
+) -> Any:
+    """Findings in which base rate and accuracy correlate like this over 20 subjects; a text says why they do not."""
+    pooled = Estimate.undefined(r, 40) if isinstance(r, str) else Estimate(*r, 40, "made")
+    correlation = PooledCorrelation(pooled, Estimate(rise, rise - 0.01, rise + 0.01, 40, "made"), p, 40, 20, 4)
+    gold = SimpleNamespace(labels=("A", "B"), by_label=(Estimate(0.5, 0.4, 0.6, 40, "made"),) * 2,
+                           gap=Estimate(*gap, 40, "made"))  # fmt: skip
+    return SimpleNamespace(correlation=correlation, by_subject=None, gold=gold, cells=[])
+
+
+@pytest.mark.parametrize(
+    ("cloze", "verdict", "words"),
+    [
+        (made(SHOWN), "holds", "r = 0.60 (0.40 to 0.80) between base rate and accuracy"),
+        (made(SHOWN, p=0.25), "unclear", "Too many other assignments of base rates do as well."),
+        (made(NEAR_NONE), "does not hold", "The correlation is below 0.3, the rise below 0.10."),
+        (made(NEAR_NONE, rise=0.4), "unclear", "accuracy may rise by 0.41 from the lowest base rate to the highest."),
+        (made(WIDE), "unclear", "The interval is too wide for a verdict."),
+        (made("few"), "cannot be tested", "No correlation: few."),
+        (SimpleNamespace(correlation=None), "cannot be tested", "No correlation: no control responses."),
+        (None, "cannot be tested", "No correlation: no control responses."),
+    ],
+)
+def test_whether_accuracy_follows_the_base_rate(cloze: Any, verdict: str, words: str) -> None:
+    found = _h2(cloze)
+    assert (found.verdict, words in found.words) == (verdict, True), found.words
+
+
+@pytest.mark.parametrize(
+    ("cloze", "counterfactual", "verdict", "words"),
+    [
+        (made(SHOWN), made(NEAR_NONE), "holds", "r is within ±0.3, and accuracy differs by less than 0.10 between"),
+        (made(SHOWN), made(NEAR_NONE, gap=(0.2, 0.15, 0.3)), "partly", "No correlation remains, but accuracy differs"),
+        (
+            made(SHOWN),
+            made(NEAR_NONE, gap=(0.05, 0.0, 0.2)),
+            "unclear",
+            "r is within ±0.3, but the gap may exceed 0.10",
+        ),
+        (made(SHOWN), made(WIDE), "unclear", "The interval is too wide for a verdict."),
+        (made(SHOWN), made((-0.2, -0.6, 0.1)), "unclear", "The interval is too wide for a verdict."),
+        (made(SHOWN), made(REVERSED), "does not hold", "The correlation has reversed."),
+        (made(SHOWN), made(SHOWN), "does not hold", "The correlation remains."),
+        (made(SHOWN), made("they are all the same"), "cannot be tested", "No correlation: they are all the same."),
+        (made(NEAR_NONE), made(NEAR_NONE), "cannot be tested", "The cloze shows no effect to remove."),
+        (None, made(NEAR_NONE), "cannot be tested", "Needs cloze and counterfactual scores, with controls."),
+        (made(SHOWN), None, "cannot be tested", "Needs cloze and counterfactual scores, with controls."),
+    ],
+)
+def test_whether_counterfactual_prompting_removes_the_effect(
+    cloze: Any, counterfactual: Any, verdict: str, words: str
+) -> None:
+    found = _h3(cloze, counterfactual)
+    assert (found.verdict, words in found.words) == (verdict, True), found.words

@@ -188,7 +188,7 @@ def _h1(cloze: Findings | None) -> Hypothesis:
 def _h2(cloze: Findings | None) -> Hypothesis:
     outcome = partial(Hypothesis, "H2", "Accuracy is higher where the right option has a label with a high base rate.")
     correlation = cloze.correlation if cloze else None
-    if cloze is None or correlation is None or not (correlation.testable and correlation.r.defined):
+    if cloze is None or correlation is None or not correlation.r.defined:
         reason = correlation.r.note if correlation else "no control responses"
         return outcome("cannot be tested", f"No correlation: {reason}.")
     words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}{doubts(cloze.cells[:1])}"
