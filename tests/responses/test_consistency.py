@@ -95,6 +95,8 @@ def test_contradictions(tmp_path: Path, changed: dict[str, Any], reason: str) ->
     [
         *({"gold": 1}, {"chosen": "B", "pred": 1}, {"correct": 0}, {"choices": TEXTS}, {"label": "a word"}),
         *({"gold": None}, {"chosen": None, "pred": "B"}, {"choices": {"text": TEXTS, "label": ["A", "B", "C"]}}),
+        *({"options": ["x", "D", "z"], "gold": "D"}, {"labels": ["K", "L", "M"], "answer": "L", "gold": 1}),
+        {"options": None, "order": None, "labels": ["K", "L", "M"], "answer": "L", "gold": 1},
         {"log_probs": {"C": -2.0, "B": -0.5, "A": -1.0}, "logprobs": {"A": -1.0, "B": -0.5, "C": -2.0, "other": -3.0}},
     ],
 )

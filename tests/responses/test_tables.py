@@ -399,3 +399,65 @@ def test_upper_bounds_are_not_summed() -> None:
     ]  # fmt: skip
     table = joined([Log("m", "test", "labels", tuple(pages))]).table
     assert above_one(table).size == 0
+
+
+def test_a_score_that_is_left_out_does_not_decide_what_an_empty_choice_is(tmp_path: Path) -> None:
+    table = "id,answer,options,chosen,score\nq,B,x|y,A,0\nr,B,x|y,,\n"
+    for fields, status in (({}, "error"), ({"score": ""}, "unparsed")):
+        assert [row.status for row in load(tmp_path / "mine.csv", table, **fields).rows()] == ["ok", status]
+
+
+def test_a_key_without_a_name_is_no_field() -> None:
+    row = {"": "7", "id": "q", "answer": "B", "options": ["x", "y"], "chosen": "A"}
+    (found,) = load_logs([[row]])
+    assert [(one.subject, one.repeat, one.raw, one.status) for one in found.rows()] == [("", 0, None, "ok")]
+    (found,) = load_logs([[row | {"chosen": None, "reply": None}]])
+    assert [(one.raw, one.status) for one in found.rows()] == [(None, "error")]
+
+
+def test_options_by_one_column_or_by_several(tmp_path: Path) -> None:
+    """Columns A, B, ... are the options only where no other column is, or is named."""
+    row = {"id": "q", "answer": "B", "chosen": "A", "A": "one", "B": "two"}
+
+    def texts(row: Row, **fields: str) -> tuple[str, ...]:
+        return load(tmp_path / "mine.csv", csv([row]), **fields).questions[0].options
+
+    assert texts(row) == ("one", "two")
+    assert texts(row | {"options": "x|y"}) == ("x", "y")
+    assert not load(tmp_path / "mine.csv", csv([row | {"labels": "A|B"}]), options="").questions
+    whole = load(tmp_path / "mine.csv", csv([row | {"of A, B": "0.5|0.5"}]), probs="of A, B", chosen="")
+    assert whole.rows()[0].logprobs == pytest.approx(np.log([0.5, 0.5]))  # the name of one column
+    found = load(tmp_path / "mine.csv", csv([row | {"p1": 0.5, "p2": 0.5, "p3": None}]), probs="p1,p2,p3", chosen="")
+    assert found.rows()[0].logprobs == pytest.approx(np.log([0.5, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"options": "[x, y"}, "is one text, .*; write a list in JSON, texts with . between them"),
+        ({"labels": "[A, B"}, r"'\[A, B' is not a list: write JSON, or values with \| between them"),
+        ({"order": 5}, 'field "order": 5 is not a list'),
+        (
+            {"order": [0, 2]},
+            "does not name every option, 0 to 1, once; where options are listed as shown",
+        ),
+        ({"labels": ["A", "B", "C"]}, "3 labels for 2 options"),
+        ({"logprobs": [-1.0, -2.0, -3.0]}, "holds 3 numbers for 2 options"),
+        ({"logprobs": [-1.0, 0.5]}, "above 0, or not a number"),
+        ({"probs": [0.5, 1.5]}, "holds a value that is not a probability, 0 to 1"),
+        ({"probs": [[0.5, 0.5]]}, "holds 1 lists; 2, one for each order, can be read"),
+        ({"chosen": None, "reply": ["A"]}, "is list, and not a text; name the column with the text"),
+        (
+            {"chosen": "C"},
+            "'C' is neither one of the labels A, B, nor a place, counted from 0 to 1, nor an",
+        ),
+        ({"answer": None}, 'field "answer": is missing'),
+        ({"id": None}, 'field "id": is missing'),
+        ({"answer": 2}, "where places count from 1, subtract 1, or write letters"),
+        ({"repeat": "first"}, "'first' is not a sample number: 0, 1, ..."),
+    ],
+)
+def test_a_value_of_another_shape_is_named(more: Row, reason: str) -> None:
+    row = {"id": "q", "answer": "B", "options": ["x", "y"], "chosen": "A"}
+    with pytest.raises(InputError, match=reason):
+        load_logs([[row | more]])

@@ -111,10 +111,13 @@ class PageRow:
         self.own_labels = True
         """Whether the labels are those of the table, and not A, B, ... by default."""
 
+    def raw(self, key: str) -> Any:
+        """The value of a field, also an empty text; None without a column of it."""
+        return lookup(self.data, self.names[key]) if self.names[key] else None
+
     def get(self, key: str) -> Any:
         """The value of a field; None without a column of it, or where it is empty."""
-        value = lookup(self.data, self.names[key]) if self.names[key] else None
-        return None if is_missing(value) else value
+        return None if is_missing(value := self.raw(key)) else value
 
     def fail(self, key: str, reason: str) -> InputError:
         return InputError.at(self.place, reason, field=self.names[key] or key)
@@ -297,7 +300,7 @@ class PageRow:
         if self.get("chosen") is not None:
             return [Logged(chosen=self.places_of("chosen", labels, options, names, readings["chosen"]), **common)]
         # An empty text is a reply without an answer, as of a model that only thought; null is none at all.
-        reply = lookup(self.data, self.names["reply"]) if self.names["reply"] else None
+        reply = self.raw("reply")
         reply = reply.get("content") if isinstance(reply, Mapping) else reply
         if not isinstance(reply, str | int | float | None):
             raise self.fail("reply", f"is {type(reply).__name__}, and not a text; name the column with the text")
@@ -306,8 +309,7 @@ class PageRow:
         if is_missing(reply) and not is_missing(error) and VERDICTS.get(str(error).strip().lower()) != 0:
             return [Logged(status="error", reply=str(error), **common)]
         # Likewise an empty text, unless its score is empty too; of null only one that is counted as wrong.
-        chosen, score = (lookup(self.data, self.names[key] or key) for key in ("chosen", "score"))
-        if alone and (common["score"] == 0 or (isinstance(chosen, str) and score != "")):
+        if alone and (common["score"] == 0 or (isinstance(self.raw("chosen"), str) and self.raw("score") != "")):
             return [Logged(status="unparsed", **common)]
         text = None if is_missing(reply) and not isinstance(reply, str) else str(reply)
         return [Logged.of_reply(text, finish_reason=self.get("finish_reason"), **common)]
