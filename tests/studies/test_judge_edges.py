@@ -24,7 +24,7 @@ from unslant.responses import Response, Responses, Run
 from unslant.studies import compare
 from unslant.studies.judge.measures import MAPPED, PRIOR, abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
-from unslant.studies.judge.strengths import fitted
+from unslant.studies.judge.strengths import _change, fitted
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts
 
@@ -427,3 +427,17 @@ def test_abstention_counts_questions_once_and_not_at_every_margin(monkeypatch: p
     assert result
     assert result.kept.value == 1.0
     assert len(groups) < 10
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (None, None, ""),
+        (("x", "y"), ("x", "y"), ""),
+        (("x", "y"), ("y", "x"), "turned round"),
+        (("x", "y"), None, "no longer shown"),
+        (None, ("x", "y"), "now shown"),
+    ],
+)
+def test_what_correction_changes_about_two_systems(before: Any, after: Any, change: str) -> None:
+    assert _change(before, after) == change

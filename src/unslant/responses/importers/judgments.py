@@ -138,7 +138,7 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
         raise BadRecord("no verdict", f"{value!r}: give labels, A to {_LETTERS[n - 1]}, or 0 to {n - 1}", field)
     if len(set(answers)) < len(answers):
         raise BadRecord("several samples", f"{value!r}: write a row for each sample (repeat 0, 1, ...)", field)
-    return frozenset(one for one in answers if isinstance(one, int)) or None
+    return frozenset(answers) or None
 
 
 _ORDERS = {"ab": (0, 1), "ba": (1, 0), "false": (0, 1), "true": (1, 0), "0": (0, 1), "1": (1, 0)}
