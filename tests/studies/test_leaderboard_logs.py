@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,11 @@ import pytest
 import unslant
 from tests.first_screens import said
 from unslant import InputError, QuestionSet
+from unslant.metrics import Estimate
 from unslant.questions import question
+from unslant.responses.provenance import ChatCost, Cost
 from unslant.studies.leaderboard.ranking import QuestionPool
+from unslant.studies.leaderboard.study import _ways
 
 Log = list[dict[str, Any]]
 
@@ -142,3 +146,38 @@ def test_missing_replies_come_before_the_ranks_and_are_not_called_an_order_habit
     assert screen.startswith("patchy: No answer in 80 of 240 replies")
     assert "A vote over orders, which cancels order habits and skips missing answers, changes patchy by +" in screen
     assert "skips missing answers" not in said(unslant.leaderboard(log=log("whole", range(60), 0.7)))
+
+
+class OfModel(dict[str, Estimate]):
+    """The numbers of a model by their keys."""
+
+    model = "m"
+
+
+def test_what_each_way_costs() -> None:
+    """Tokens, what they save of all orders one by one, and seconds, which only the way that ran took."""
+    numbers = OfModel(
+        {key: Estimate(k / 10, 0.0, 1.0, 10, "made")
+         for k, key in enumerate(("expected_accuracy", "accuracy", "vote_accuracy", "pbm"))}
+    )  # fmt: skip
+
+    def ways(cost: Cost, **replies: int) -> dict[str, tuple[Any, ...]]:
+        audits = [SimpleNamespace(cost=cost, scores=range(10), run=SimpleNamespace(replies=ChatCost(**replies)))]
+        return {one.way: (one.tokens, one.saved, one.seconds, one.measured) for one in _ways(numbers, audits)}
+
+    engine = Cost(tokens=300, tokens_plain=2400, tokens_baqckv=800, prompts=240, seconds=3.0, tokens_ordinary=120)
+    assert ways(engine) == {
+        "one order": (120, None, 1.2, False),
+        "all orders, each prompt alone": (2400, 0, 24, False),
+        "all orders, question-context cache": (800, pytest.approx(2 / 3), 8, False),
+        "all orders, prefix tree": (300, 0.875, 3, True),
+    }
+    assert ways(replace(engine, tokens_ordinary=0))["one order"] == (100, None, 1, False)  # by the mean of a prompt
+    assert ways(replace(engine, prompts=216, reused=24)) == ways(engine)
+    unknown = {"one order": (None, None, None, False), "all orders, as asked": (None, None, None, False)}
+    assert ways(replace(engine, prompts=215, reused=25)) == unknown  # what is left is not the cost of all
+    assert ways(Cost(tokens=500, seconds=2.0))["all orders, as asked"] == (500, None, 2, True)
+    assert ways(Cost(), input_tokens=70, output_tokens=30)["all orders, as asked"] == (100, None, None, False)
+    one, *others = _ways(numbers, [SimpleNamespace(cost=engine, scores=range(10))])
+    assert (one.accuracy, one.pbm) == (numbers["accuracy"], numbers["pbm"])
+    assert {(way.accuracy.value, way.pbm.value) for way in others} == {(numbers["vote_accuracy"].value, 0.0)}
