@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from tests.reports.results import RESULTS, page_of
+from unslant.experiment.page_parts import with_caveats
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import Column, Describes, Page, Panel, Table, Tile
 from unslant.reports.page import text
 from unslant.reports.report import Report
+from unslant.responses import Run
+from unslant.responses.provenance import Agreement, AnsweredBy, ChatCost
 
 MOST_WORDS = 30
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
@@ -165,3 +168,48 @@ def test_an_undefined_number_is_a_dash_and_null_with_its_note() -> None:
     undefined = [estimate for estimate in found if estimate["value"] is None]
     assert undefined
     assert all(estimate["note"] for estimate in undefined)
+
+
+def said_of(**fields: Any) -> tuple[list[str], list[str]]:
+    """Caveats and notes of a run with these fields."""
+    page = with_caveats(Page("", ""), Run(model="m", **fields))
+    return list(page.caveats), list(page.notes)
+
+
+def test_what_a_run_in_half_precision_says_about_it() -> None:
+    none, dtype = Agreement(), {"dtype": "bfloat16"}
+    for fields, why in (
+        ({}, "there was no memory for that"),
+        ({"quantization": "4 bits"}, "its weights are quantised"),
+        ({"identity": dtype | {"tensor parallel": 2}}, "it is cut into 2 parts"),
+    ):
+        (note,) = said_of(**{"identity": dtype, "half_precision": none} | fields)[1]
+        assert note == f"Scored in bfloat16; not compared with float32, because {why}."
+    compared = Agreement(prompts=16, argmax=0.9375, largest=0.25, mean=0.0125)
+    (note,) = said_of(identity=dtype, half_precision=compared)[1]
+    assert squeezed(note) == (
+        "Scored in bfloat16; compared with float32 on 16 prompts: the same answer to 94 %, log-probabilities 0.013 "
+        "apart on average, 0.250 at most."
+    )
+    (note,) = said_of(half_precision=replace(compared, argmax=None, prompts=1))[1]
+    assert note.startswith("Scored in half precision; compared with float32 on 1 prompt: log-probabilities 0.013")
+
+
+def test_what_a_run_says_about_its_server() -> None:
+    for unsteady, caveat in ((5, True), (4, False)):
+        caveats, notes = said_of(unsteady=unsteady, asked_again=16)
+        noise = f"The server adds noise: {unsteady} of 16 prompts asked again got other scores."
+        assert (caveats, notes) == (([noise], []) if caveat else ([], [noise]))
+    assert said_of(offline=True)[0] == ["Offline: scores are from the store; the server was not asked."]
+    assert said_of(apart="its file changed")[1] == ["Nothing was stored or recalled: its file changed."]
+    one = AnsweredBy(model="m", system_fingerprint="fp1", replies=3)
+    two = AnsweredBy(model="m", system_fingerprint="fp2", replies=1, first="q7")
+    named = "The server of m named 2 systems: fp1 (3 replies), fp2 (1 reply, the first to question 'q7')"
+    assert said_of(answered_by=(one,)) == said_of(answered_by=(one, replace(two, system_fingerprint=""))) == ([], [])
+    assert said_of(answered_by=(one, two))[1] == [f"{named}; prompts asked again got the same scores."]
+    assert said_of(answered_by=(one, two), unsteady=1, asked_again=9)[1][0].endswith("got other scores.")
+    cost = ChatCost(requests=9, failed=2, input_tokens=1000, output_tokens=70, reasoning_tokens=50, uncounted=1)
+    counted, systems = said_of(answered_by=(one, two), requests={"m": cost})[1]
+    tokens = "1,000 tokens in, 70 out, 50 of them reasoning"
+    assert counted == f"m: 9 requests (2 failed); {tokens}; the tokens of 1 reply were not counted."
+    assert systems == f"{named}; whether this changed replies is unknown."

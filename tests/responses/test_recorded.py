@@ -130,10 +130,12 @@ def test_impossible_labels_are_minus_infinity_not_errors(tmp_path: Path) -> None
 
 
 def test_one_model_of_several_is_chosen(tmp_path: Path) -> None:
-    path = _file(tmp_path, "id,model,lp_A,lp_B,gold\nq,M,-1,-2,A\nq,N,-1,-2,A\n")
+    path = _file(tmp_path, "id,model,lp_A,lp_B,gold\nq,M,-1,-2,A\nq,N,-3,-2,A\n")
     with pytest.raises(InputError, match="several models: 'M', 'N'"):
         load_recorded(path)
-    assert load_recorded(path, model="N").run.model == "N"
+    other = load_recorded(str(path), model="N")
+    assert (other.run.model, [row.logprobs.tolist() for row in other.rows()]) == ("N", [[-3, -2]])
+    assert load_recorded(_file(tmp_path, "id,lp_A,lp_B,gold\nq,-1,-2,A\n", "mine.csv")).run.model == "mine.csv"
     with pytest.raises(InputError, match="no lines of model 'O'"):
         load_recorded(path, model="O")
 

@@ -105,8 +105,8 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
 
 def _names(columns: list[str], fields: Mapping[str, str], path: Path) -> dict[str, str]:
     """Field -> column; the columns of the wide layout by their common name, with ``*``."""
-    patterns = [name for name in (*FIELDS["logprob"], fields.get("logprob", "")) if "*" in name]
-    families = [pattern for pattern in patterns if _columns_like(pattern, columns)]
+    patterns = (*FIELDS["logprob"], fields.get("logprob", ""))
+    families = [pattern for pattern in patterns if "*" in pattern and _columns_like(pattern, columns)]
     names = find_fields([*columns, *families], fields, shown(path), FIELDS, ("question",))
     if "logprob" not in names:
         reason = f"no column was found for it among {', '.join(columns)}; name it (logprob=COLUMN, or logprob=PREFIX_* "

@@ -65,9 +65,7 @@ class _Sample:
     unlisted: bool = False
 
     def fits(self, answers: frozenset[int]) -> bool:
-        """Whether the logged accuracy is that of these answers."""
-        if self.hit is None or self.page.logprobs is None:
-            return True
+        """Whether the logged accuracy is that of these answers; of none if it is not logged."""
         return replace(self.page, answers=answers).is_right() == self.hit
 
 
