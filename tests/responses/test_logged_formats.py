@@ -98,6 +98,36 @@ def test_a_target_that_may_be_an_index_or_a_label(
     assert right(rows(write(tmp_path / "samples_n.jsonl", made))) == expected
 
 
+def test_a_target_that_no_accuracy_explains_is_read_as_an_index_and_said(tmp_path: Path) -> None:
+    context = page("Which?", ("x", "y", "z")).replace("A.", "1.").replace("B.", "2.").replace("C.", "3.")
+    requests = [(context, f" {label}") for label in "123"]
+    lines = [lm_eval({"question": f"Which {i}?"}, requests, [-3, -1, -2], 1, doc_id=i) for i in range(2)]
+    (found,) = load_logs([write(tmp_path / "samples_n.jsonl", lines)])
+    assert right(found.rows()) == [(1,), (1,)]
+    (caveat,) = found.run.logged.caveats
+    assert caveat.startswith("In 2 of 2 samples, target is an index, counted from 0, or the label or text of another")
+    (found,) = load_logs([write(tmp_path / "samples_n.jsonl", [line | {"acc": 1.0} for line in lines])])
+    assert found.run.logged.caveats == ()
+
+
+def test_filters_of_one_document_are_one_sample_and_kinds_of_scores_a_file_each(tmp_path: Path) -> None:
+    options = ("x", "y")
+    labels = [(page("Which?", options), f" {label}") for label in "AB"]
+    line = lm_eval({"question": "Which?"}, labels, [-3, -1], 1)
+    path = tmp_path / "samples_f.jsonl"
+    (found,) = load_logs([write(path, [line | {"filter": name} for name in ("strict", "loose")])])
+    assert (len(found.rows()), found.run.settings["filter"]) == (1, "strict")
+    assert found.run.logged.dropped == {"the same document under another filter": 1}
+    (found,) = load_logs([write(path, [line | {"filter": None}])])
+    assert "filter" not in found.run.settings
+    texts = lm_eval({"question": "Which?"}, [("Which?", f" {text}") for text in options], [-3, -1], 1, doc_id=1)
+    with pytest.raises(InputError, match=r"samples_f\.jsonl: holds labels and texts scores; give a file of one kind"):
+        load_logs([write(path, [line, texts])])
+    open_question = lm_eval({"question": "2 + 2?"}, [("2 + 2?", " 4")], [-1], 0, doc_id=2)
+    (found,) = load_logs([write(path, [line, open_question])])
+    assert found.run.logged.dropped == {"requests that are neither one for each option nor one reply about options": 1}
+
+
 def test_bracketed_labels_and_words_that_are_short(tmp_path: Path) -> None:
     text = "Question: Which?\nOptions:\n(A) red\n(B) blue\nA:"
     line = lm_eval({"input": text, "target": "(B)"}, [(text, " (A)"), (text, " (B)")], [-1, -2], "(B)")

@@ -13,6 +13,7 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.responses import Responses
+from unslant.responses.importers import load_logs
 from unslant.responses.importers.label_scores import load_recorded
 
 WIDE = """variant,prompting,subject,question_index,model,lp_A,lp_B,lp_C,correct_label,order
@@ -118,8 +119,29 @@ def test_where_the_order_is_not_known_the_right_option_still_is(tmp_path: Path) 
 
 
 def test_a_line_without_scores_is_an_error_row_not_an_answer(tmp_path: Path) -> None:
-    rows = load_recorded(_file(tmp_path, "id,lp_A,lp_B,gold\nq,,,A\nr,nan,-1,A\ns,-1,-2,A\n")).rows()
-    assert [row.status for row in rows] == ["error", "error", "ok"]
+    table = "id,lp_A,lp_B,gold\nq,,,A\nr,nan,-1,A\ns,-1,-2,A\nt,-inf,-inf,A\n"
+    rows = load_recorded(_file(tmp_path, table)).rows()
+    assert [row.status for row in rows] == ["error", "error", "ok", "error"]
+    assert [row.logprobs is None for row in rows] == [True, True, False, True]
+    pq.write_table(pa.table({"id": ["q"], "lp_A": [-1.0], "lp_B": [None], "lp_C": [-2.0]}), tmp_path / "p.parquet")
+    assert [row.status for row in load_recorded(tmp_path / "p.parquet").rows()] == ["error"]
+
+
+def test_a_log_of_label_scores_is_one_in_either_layout(tmp_path: Path) -> None:
+    for text in (WIDE, LONG):
+        (found,) = load_logs([_file(tmp_path, text)])
+        assert [row.kind for row in found.rows()] == ["given", "given", "nvr", "given", "control"]
+
+
+def test_the_source_is_that_of_a_line_or_the_name_of_the_published_set(tmp_path: Path) -> None:
+    head = "id,variant,lp_A,lp_B,gold"
+    for variant, source in (("Plain", ""), ("given", ""), ("mmlu", "mmlu")):
+        (row,) = load_recorded(_file(tmp_path, f"{head}\nq,{variant},-1,-2,A\n")).rows()
+        assert (row.kind, row.source) == ("given", source)
+    (row,) = load_recorded(_file(tmp_path, f"{head},source\nq,mmlu,-1,-2,A,arc\n")).rows()
+    assert row.source == "arc"
+    (row,) = load_recorded(_file(tmp_path, "id,variant,lp_A,lp_B\nq,control,-1,-2\n")).rows()  # the order is unknown
+    assert (row.kind, row.labels, row.contents) == ("control", ("A", "B"), (0, 1))
 
 
 def test_impossible_labels_are_minus_infinity_not_errors(tmp_path: Path) -> None:
@@ -155,6 +177,12 @@ def test_one_model_of_several_is_chosen(tmp_path: Path) -> None:
         ("id,label,logprob\nq,A,-1\nq,A,-2\n", r"line 3: label .A. of question .q. occurs twice"),
         ("id,label,logprob,gold\nq,A,-1,A\nq,B,-2,B\n", r"line 3, field .gold.: .B., but line 2"),
         ("id,label,logprob\nq,A,-1\nq,C,-2\nr,B,-1\nr,A,-1\n", r"line 2: question .q. has no label .B."),
+        ("id,label,logprob\nq,A,-1\nq,,-2\n", r'line 3, field "label": is empty'),
+        ("id,variant,lp_A,lp_B,gold\nq,plain,-1,-2,A\nq,mine,-1,-2,A\n", r"cannot tell which of .mine. is the set"),
+        (
+            "id,model,lp_A,lp_B\n" + "".join(f"q,{model},-1,-2\n" for model in "abcdef"),
+            r"holds several models: .a., .b., .c., .d., .e., \.\.\.; name",
+        ),
         ("id,lp_A,gold\nq,-1,A\n", r"line 2: question .q. has one label, at least 2"),
         ("id,lp_A,lp_B,gold\n", "holds no records"),
     ],
