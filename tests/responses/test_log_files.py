@@ -302,3 +302,24 @@ def test_no_log_at_all_is_not_an_audit_of_the_embedded_model(words: tuple[str, .
     ran = unslant("audit", *words)
     assert ran.code == 2
     assert "--log: give a value after it" in ran.err
+
+
+def test_the_options_of_a_page_and_of_its_record() -> None:
+    listed = PageText("Which?\nA. x\nB. y\nC. z")
+    assert listed.shown(("z", "x ", "y")) == ("x", "y", "z")  # the page shows them in another order
+    assert listed.shown(("one", "two", "three")) == ("one", "two", "three")
+    assert listed.shown(()) == ("x", "y", "z")
+    assert PageText("Which?").shown(("z", "x", "y")) == ("z", "x", "y")
+    assert listed.options("AB") == ()
+    assert PageText("D. w\nC. x\nB. y\nA. z").options("DCBA") == ("w", "x", "y", "z")
+    worked = PageText("One?\nA. a\nB. b\nAnswer: A\n\nTwo?\nA. c\nB. d\n")
+    assert (worked.options(), worked.question) == (("c", "d"), "Two?")
+
+
+def test_the_order_of_a_list_in_a_page() -> None:
+    order = PageText("Is it a cat, a dog or a cow? Say a dog, a cow or a cat.").order
+    assert order(("a cat", "a dog", "a cow")) == (1, 2, 0)  # the last list
+    assert order(("a cat", "a dog", "a bee")) == ()
+    assert order(("a cat", "A CAT")) == order(("a cat", "")) == ()
+    assert PageText("cats and dogs").order(("cat", "dog")) == ()  # parts of words
+    assert PageText("A cat sat here for a long time, then a dog.").order(("a cat", "a dog")) == ()

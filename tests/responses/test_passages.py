@@ -100,6 +100,7 @@ def test_rows_without_ids_are_one_question_only_on_one_passage(tmp_path: Path) -
         ("Question: Which?\nA. a lake\nB. a hill\nAnswer:", ""),
         ("In this context: say which.\nQuestion: Which?", ""),
         ("Passage: nothing is asked here.", ""),
+        ("Passage: One.\nText: nothing is asked of two either.", ""),
         (prompt("Of an example.", "Which?") + " A\n\nQuestion: Which?\nA. a lake\nB. a hill", ""),
         ("", ""),
     ],

@@ -14,10 +14,11 @@ import pytest
 import unslant
 from tests.first_screens import said
 from unslant import InputError, QuestionSet
-from unslant.metrics import Estimate
+from unslant.metrics import Estimate, Numbers
 from unslant.questions import question
 from unslant.responses.provenance import ChatCost, Cost
-from unslant.studies.leaderboard.ranking import QuestionPool
+from unslant.studies.leaderboard.panels import _headline, _moves, _prices
+from unslant.studies.leaderboard.ranking import Pair, QuestionPool, Standing
 from unslant.studies.leaderboard.study import _ways
 
 Log = list[dict[str, Any]]
@@ -181,3 +182,91 @@ def test_what_each_way_costs() -> None:
     one, *others = _ways(numbers, [SimpleNamespace(cost=engine, scores=range(10))])
     assert (one.accuracy, one.pbm) == (numbers["accuracy"], numbers["pbm"])
     assert {(way.accuracy.value, way.pbm.value) for way in others} == {(numbers["vote_accuracy"].value, 0.0)}
+
+
+def standing(model: str, score: float, rank: int | None, first: int = 1, last: int = 1, **more: Any) -> Standing:
+    scored = Estimate.undefined("nothing was answered") if rank is None else Estimate(score, score - 0.1, score + 0.1,
+                                                                                     40, "made")  # fmt: skip
+    numbers = Numbers({"expected_accuracy": scored, "habit_price": more.get("price", Estimate.undefined("one order"))})
+    ranks = None if rank is None else (first, last)
+    return Standing(model, rank, ranks, rank, rank, rank, more.get("change"), more.get("changes"), numbers)
+
+
+def pair(higher: str, lower: str, differ: bool) -> Pair:
+    return Pair(higher, lower, Estimate(0.1, 0.05, 0.15, 40, "made"), 0.01 if differ else 0.5, differ, None)
+
+
+A, B, C = standing("a", 0.6, 1, 1, 2), standing("b", 0.58, 2, 1, 2), standing("c", 0.3, 3, 3, 3)
+SAME = standing("b", 0.6, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("models", "differ", "headline"),
+    [
+        (
+            [standing("a", 0.6, 1)],
+            False,
+            "a scores 0.60 (0.50 to 0.70) averaged over option orders; guessing gives 0.25",
+        ),
+        (
+            [standing("a", 0.6, 1), C],
+            True,
+            "a ranks first of 2 models: 0.60 (0.50 to 0.70) averaged over option",
+        ),
+        (
+            [A, B],
+            False,
+            "a and b cannot be ranked on 40 questions: 0.60 and 0.58 averaged over option orders",
+        ),
+        ([A, SAME], False, "a and b cannot be ranked on 40 questions: both 0.60 averaged over option orders"),
+        (
+            [A, B, C],
+            True,
+            "a and b may each rank first of 3 models: 0.60 and 0.58 averaged over option orders",
+        ),
+        ([A, B, replace(C, ranks=(1, 3))], False, "a, b and c cannot be ranked on 40 questions: 0.30 to 0.60 averaged"),
+        ([A, SAME, replace(A, model="c")], False, "a, b and c cannot be ranked on 40 questions: all 0.60 averaged"),
+        (
+            [standing("a", 0.6, None)],
+            False,
+            "No model can be ranked: none has a score over several orders",
+        ),
+    ],
+)
+def test_the_headline_claims_no_more_than_the_sets_of_ranks(models: list[Any], differ: bool, headline: str) -> None:
+    chance = Estimate.bare(0.25, 40, "known by design")
+    result = SimpleNamespace(models=models, rank_by="mean", score="expected_accuracy", chance=chance,
+                             pairs=[pair("a", "c", differ)])  # fmt: skip
+    assert _headline(result).startswith(headline)
+
+
+@pytest.mark.parametrize(
+    ("changes", "moved"),
+    [
+        (
+            [(1, (1, 2)), (-1, (-2, -1))],
+            ["against the published order a gains at least 1 place and b loses"],
+        ),
+        ([(2, (2, 3)), (-1, (-2, 0))], ["against the published order a gains at least 2 places"]),
+        ([(1, (0, 2)), (-1, (-2, 0))], ["2 of 2 ranks differ from the published order, none beyond chance"]),
+        ([(1, (0, 2)), (0, (-1, 1))], ["1 of 2 ranks differs from the published order, none beyond chance"]),
+        ([(0, (0, 0)), (None, None)], []),
+    ],
+)
+def test_places_are_gained_only_beyond_chance(changes: list[Any], moved: list[str]) -> None:
+    models = [replace(one, change=change, changes=both) for one, (change, both) in zip((A, B), changes, strict=True)]
+    said_of_them = _moves(SimpleNamespace(models=models))
+    assert [words.startswith(start) for words, start in zip(said_of_them, moved, strict=True)] == [True] * len(moved)
+
+
+def test_what_a_vote_changes_is_said_of_the_models_where_it_is_certain() -> None:
+    audits = [SimpleNamespace(metrics=SimpleNamespace(counts=SimpleNamespace(unanswered_rows=n))) for n in (0, 3)]
+    price = Estimate(0.1, 0.08, 0.12, 40, "made")
+
+    def said_with(*models: Standing, audits: Any) -> str:
+        return " ".join(" ".join(_prices(SimpleNamespace(models=models, audits=audits))).split())
+
+    start = "A vote over orders, which cancels order habits"
+    assert said_with(standing("a", 0.6, 1, price=price), B, audits=audits[:1]).startswith(f"{start}, changes a by +0.1")
+    assert said_with(A, B, audits=audits) == f"{start} and skips missing answers, is not shown to change any score"
+    assert said_with(standing("a", 0.6, None), audits=audits) == ""

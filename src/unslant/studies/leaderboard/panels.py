@@ -85,7 +85,7 @@ def _headline(result: Leaderboard) -> str:
     span = listed(scores) if len(best) == 2 else f"{scores[-1]} to {scores[0]}"
     span = f"{'both' if len(best) == 2 else 'all'} {scores[0]}" if len(set(scores)) == 1 else span
     if any(pair.differ for pair in result.pairs):
-        return f"Any of {names} may rank first of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
+        return f"{names} may each rank first of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
     asked = count(best[0][result.score].n, "question")
     return f"{names} cannot be ranked on {asked}: {span} {how}; {guessing}"
 
