@@ -15,6 +15,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
+from unslant.responses.importers.logged import is_mean, placed
 from unslant.responses.importers.page_text import PageText
 
 
@@ -312,6 +313,8 @@ def test_the_options_of_a_page_and_of_its_record() -> None:
     assert PageText("Which?").shown(("z", "x", "y")) == ("z", "x", "y")
     assert listed.options("AB") == ()
     assert PageText("D. w\nC. x\nB. y\nA. z").options("DCBA") == ("w", "x", "y", "z")
+    assert PageText("B. x\nA. y\nB. z").options("BA") == ("x", "y")
+    assert PageText("Which?\nA. x\nC. y").options() == PageText("A. A sentence.").options() == ()
     worked = PageText("One?\nA. a\nB. b\nAnswer: A\n\nTwo?\nA. c\nB. d\n")
     assert (worked.options(), worked.question) == (("c", "d"), "Two?")
 
@@ -323,3 +326,23 @@ def test_the_order_of_a_list_in_a_page() -> None:
     assert order(("a cat", "A CAT")) == order(("a cat", "")) == ()
     assert PageText("cats and dogs").order(("cat", "dog")) == ()  # parts of words
     assert PageText("A cat sat here for a long time, then a dog.").order(("a cat", "a dog")) == ()
+
+
+def test_a_place_is_named_once() -> None:
+    for error in (InputError("bad"), InputError.at("x.csv", "bad")):
+        with pytest.raises(InputError, match=r"^x\.csv: bad$"), placed("x.csv"):
+            raise error
+
+
+@pytest.mark.parametrize(
+    ("mean", "hits", "same"),
+    [
+        (0.5, [1.0, 0.0], True),
+        (0.5, [1, None, 0, "n/a"], True),  # a request that failed has no accuracy
+        (0.4, [1.0, 0.0], False),
+        (None, [1.0, 0.0], False),
+        (0.5, [None], False),
+    ],
+)
+def test_a_run_is_known_by_its_accuracy(mean: object, hits: list[object], same: bool) -> None:
+    assert is_mean(mean, hits) == same

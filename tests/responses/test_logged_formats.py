@@ -128,6 +128,30 @@ def test_filters_of_one_document_are_one_sample_and_kinds_of_scores_a_file_each(
     assert found.run.logged.dropped == {"requests that are neither one for each option nor one reply about options": 1}
 
 
+def test_samples_of_another_name_and_the_results_next_to_them(tmp_path: Path) -> None:
+    """The task names the results of samples whose name has no time; files that are no results are passed over."""
+    labels = [(page("Which?", ("x", "y")), f" {label}") for label in "AB"]
+    path = write(tmp_path / "org__m" / "mine.jsonl", [lm_eval({"question": "Which?"}, labels, [-3, -1], 1, acc=1.0)])
+    (path.parent / "results_0.json").write_text(json.dumps({"configs": ["mine"], "results": {"mine": {}}}))
+    (found,) = load_logs([path])
+    assert (found.run.model, found.run.questions) == (
+        "mine",
+        "mine",
+    )  # a folder names the model of samples_*
+    results: dict[str, Any] = {"configs": {"other": {}}, "results": {"other": {}}, "model_name": "org/other"}
+    (path.parent / "results_1.json").write_text(json.dumps(results))
+    assert load_logs([path])[0].run.model == "mine"
+    of_task = {"configs": {"mine": {}}, "results": {"mine": {}}, "model_name": "org/m", "n-shot": {"mine": 5}}
+    for config, revision in (
+        ({"model_revision": "main"}, "main"),
+        ({"model_revision": "main", "model_sha": "c0"}, "c0"),
+    ):
+        (path.parent / "results_2.json").write_text(json.dumps(of_task | {"config": config}))
+        (found,) = load_logs([path])
+        assert (found.run.model, found.run.settings["model revision"]) == ("org/m", revision)
+        assert found.run.settings["worked examples"] == "5"
+
+
 def test_bracketed_labels_and_words_that_are_short(tmp_path: Path) -> None:
     text = "Question: Which?\nOptions:\n(A) red\n(B) blue\nA:"
     line = lm_eval({"input": text, "target": "(B)"}, [(text, " (A)"), (text, " (B)")], [-1, -2], "(B)")
