@@ -126,6 +126,8 @@ def test_filters_of_one_document_are_one_sample_and_kinds_of_scores_a_file_each(
     open_question = lm_eval({"question": "2 + 2?"}, [("2 + 2?", " 4")], [-1], 0, doc_id=2)
     (found,) = load_logs([write(path, [line, open_question])])
     assert found.run.logged.dropped == {"requests that are neither one for each option nor one reply about options": 1}
+    failed = lm_eval({"question": "Which?"}, labels, [], 1, doc_id=3)
+    assert [row.status for row in rows(write(path, [line, failed]))] == ["ok", "error"]
 
 
 def test_samples_of_another_name_and_the_results_next_to_them(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     contexts, texts = [one for one, _ in requests], [str(text).strip() for _, text in requests]
     half = len(texts) // 2
     # acc_mutual_info asks for each continuation twice, the second time after an empty context.
-    if len(texts) % 2 == 0 and not any(contexts[half:]) and texts[half:] == texts[:half] and any(contexts):
+    if not any(contexts[half:]) and texts[half:] == texts[:half] and any(contexts):
         dropped["scores without the question (acc_mutual_info)"] += half
         contexts, texts = contexts[:half], texts[:half]
     n = len(texts)
