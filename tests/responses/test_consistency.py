@@ -18,7 +18,7 @@ from unslant.errors import naming_flags
 from unslant.questions.records import Record
 from unslant.responses.importers import load_logs, registry
 from unslant.responses.importers.joining import joined, same_questions
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, as_count
 
 ORDERS = ([0, 1, 2], [2, 0, 1], [1, 2, 0])
 TEXTS = ["x", "y", "z"]
@@ -300,3 +300,53 @@ def test_the_order_of_a_page() -> None:
     reversed_labels = page("q", labels=("B", "A"))
     assert joined([log(given, turned, reversed_labels)]).run.logged.orders == {"2": 1}
     assert [row.kind for row in joined([log(page("q", placed=False), page("p"))]).rows()] == ["unplaced", "order"]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"id": ""}, "an id that is not a text of at least one character"),
+        ({"id": 7}, "an id that is not a text"),
+        ({"labels": ()}, "0 options; from 1 to 1,000 can be read"),
+        ({"labels": tuple(map(str, range(1001))), "options": (), "logprobs": None}, "1001 options; from 1 to 1,000"),
+        ({"labels": ("A", "")}, "labels that are empty, or the same twice"),
+        ({"labels": ("A", "A")}, "labels that are empty, or the same twice"),
+        ({"options": ("x",)}, "1 option texts for 2 labels"),
+        ({"authors": ("x",)}, "1 authors for 2 labels"),
+        ({"answers": frozenset({2})}, "an answer that is not one of its 2 options"),
+        ({"chosen": frozenset({-1})}, "an answer that is not one of its 2 options"),
+        ({"order": (0, 0)}, "an order that does not name each of its 2 options once"),
+        ({"logprobs": np.zeros(3)}, "scores that are not one for each of its 2 options"),
+        ({"logprobs": np.array([0.5, -1.0])}, "log-probabilities above 0"),
+        ({"question": "a\ud800b"}, "not usable: "),
+    ],
+)
+def test_what_cannot_be_a_page_is_named(values: dict[str, Any], reason: str) -> None:
+    page("q", chosen=frozenset(), order=(1, 0), authors=("one", "two"))  # which can
+    with pytest.raises(InputError, match=f"log, line q: (has )?{reason}"):
+        replace(page("q"), **values)
+
+
+def test_scores_of_a_page_are_numbers_and_as_good_as_0_is_0() -> None:
+    about = {"id": "q", "labels": ("A", "B"), "answers": frozenset({0}), "place": "log, line 1"}
+    assert Logged.of_scores(["-0.5", 1e-9], **about).logprobs.tolist() == [-0.5, 0.0]
+    for scores in ([-1.0, None], [-np.inf, -np.inf], [np.nan, -1.0]):
+        assert Logged.of_scores(scores, **about).status == "error"
+    assert Logged.of_scores([-np.inf, -1.0], **about).status == "ok"
+    with pytest.raises(InputError, match="log-probabilities above 0"):
+        Logged.of_scores([0.5, -1.0], **about)
+    with pytest.raises(ValueError, match="False is not a number"):
+        Logged.of_scores([False, -1.0], **about)
+    for count in (-1, 1.5, True, "x", None):
+        with pytest.raises(ValueError, match=r"index is .*, not a whole number from 0"):
+            as_count("index", count)
+    assert (as_count("index", 2), as_count("index", 0)) == (2, 0)
+
+
+def test_what_a_page_is_right_by() -> None:
+    both = page("q", chosen=frozenset({1}))  # the scores are highest for the right one
+    assert (both.is_right(), both.is_right(scored=False), both.named) == (True, False, 1)
+    words = replace(both, logprobs=None)
+    assert (words.is_right(), replace(words, chosen=frozenset({0})).is_right()) == (False, True)
+    for nothing in ({"chosen": frozenset({0, 1})}, {"chosen": frozenset()}, {"chosen": None}, {"status": "cut"}):
+        assert (replace(words, **nothing).named, replace(words, **nothing).is_right()) == (None, False)

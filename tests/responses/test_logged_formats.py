@@ -80,6 +80,9 @@ def test_options_in_the_contexts(tmp_path: Path) -> None:
     assert right(found.rows()) == [(1,), (1,)]
     assert found.questions[0].options == ("Sarah", "Maria")
     assert found.run.logged.scores == "texts"
+    failed = lm_eval(doc, requests, [], after, acc=0.0, doc_id=2)
+    found = rows(write(path, [{**lines[0], "doc_id": 0}, failed]))
+    assert [(row.status, row.answers) for row in found] == [("ok", {1}), ("error", frozenset())]
     unknown = write(tmp_path / "samples_x.jsonl", [lm_eval(doc, requests, [-3, -2], after)])
     with pytest.raises(InputError, match=r"line 1.*which is right is not logged"):
         load_logs([unknown])
