@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from unslant.metrics import compute, consistent, normalised_pbm, pbm, read_scores
+from unslant.metrics import compute, normalised_pbm, pbm, read_scores
+from unslant.metrics.permutation import consistency
 from unslant.metrics.scores import credit
 
 from .synthetic import always, ask, first, guesses, knows, last, make_questions, one_hot
@@ -109,10 +111,15 @@ def test_one_who_knows_is_not_moved() -> None:
     assert "0 questions" in metrics.preference.note
 
 
-def test_consistent_takes_the_first_shown_of_tied_options() -> None:
-    probs = np.array([[0.5, 0.5], [0.5, 0.5]])
-    assert not consistent(probs, np.array([[0, 1], [1, 0]]))
-    assert consistent(probs, np.array([[0, 1], [0, 1]]))
+def test_consistency_takes_the_first_shown_of_tied_options_unless_something_else_decides() -> None:
+    scores = read_scores(ask(make_questions(3), guesses(0.0)))
+    (block,) = scores.blocks
+    assert np.allclose(block.probs, 0.25)
+    assert consistency(scores).tolist() == [0, 0, 0]
+    decided = replace(scores, blocks=(replace(block, decided=np.ones((3, block.k), np.int64)),))
+    assert consistency(decided).tolist() == [1, 1, 1]
+    none = replace(scores, blocks=(replace(block, decided=np.full((3, block.k), -1)),))  # replies without an answer
+    assert consistency(none).tolist() == [0, 0, 0]
 
 
 def test_credit_splits_ties_only() -> None:

@@ -24,7 +24,6 @@ from .measures import minimum_detectable_difference as minimum_detectable_differ
 from .measures import paired_difference as paired_difference
 from .nvr import Nvr as Nvr
 from .nvr import nvr_from_scores as nvr_from_scores
-from .permutation import consistent as consistent
 from .permutation import normalised_pbm as normalised_pbm
 from .permutation import pbm as pbm
 from .preference import Preference as Preference

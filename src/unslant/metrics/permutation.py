@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import NEEDS_ORDERS, Measured, Numbers, metric, question_metric
 from unslant.metrics.sampling import Codes, by_unit, too_few
-from unslant.metrics.scores import Block, OrderScores, View, choose, is_tie, over_orders
+from unslant.metrics.scores import Block, OrderScores, View, is_tie, over_orders
 
 
 def pbm(probs: Floats) -> Floats:
@@ -59,21 +58,6 @@ def normalised_pbm(probs: Floats) -> Floats:
     return np.clip(share, 0.0, 1.0)
 
 
-def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
-    """Whether the chosen content is the same under all orders; among tied options the first shown is chosen.
-
-    A question with a reply that contains no answer is not consistent.
-
-    Args:
-        probs, positions: (..., K, n).
-
-    Returns:
-        (...)
-    """
-    choice = choose(probs, positions)
-    return np.asarray(((choice == choice[..., :1]) & (choice >= 0)).all(axis=-1))
-
-
 @question_metric("pbm", "PBM", "variance of an option's probability over the orders", digits=4, source="P1 eq. 1-2",
                  bounds=(0.0, 0.25), unmoved=0.0)  # fmt: skip
 def question_pbm(scores: OrderScores) -> Floats:
@@ -96,7 +80,12 @@ def _scored(scores: OrderScores, value: Callable[[Block], Floats]) -> Floats:
 @question_metric("consistency", "consistency", "questions with the same answer in every order", unit="share",
                  unmoved=1.0)  # fmt: skip
 def consistency(scores: OrderScores) -> Floats:
-    return over_orders(scores, lambda block: consistent(block.probs, block.positions), least=2)
+    """A question with a reply that contains no answer is not consistent."""
+
+    def same(block: Block) -> Bools:
+        return np.asarray(((block.chosen == block.chosen[:, :1]) & (block.chosen >= 0)).all(axis=1))
+
+    return over_orders(scores, same, least=2)
 
 
 def flipped(scores: OrderScores, other: View) -> Floats:
