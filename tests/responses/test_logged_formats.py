@@ -23,6 +23,7 @@ from unslant.presentations import parse_labels
 from unslant.questions import load_questions
 from unslant.responses import Response, Responses
 from unslant.responses.importers import load_logs
+from unslant.responses.importers.lm_eval import _several
 
 TIME = "2026-11-21T10-00-00.123456"
 QUESTIONS = [("q0", "In what town does Orgoo live?", ("Fenton", "Redhill", "Millbrook"), 1),
@@ -155,6 +156,62 @@ def test_samples_of_another_name_and_the_results_next_to_them(tmp_path: Path) ->
         (found,) = load_logs([path])
         assert (found.run.model, found.run.settings["model revision"]) == ("org/m", revision)
         assert found.run.settings["worked examples"] == "5"
+
+
+def test_generated_answers(tmp_path: Path) -> None:
+    """Targets by label, text or index; a document without options in its prompt is an open question."""
+    path, options = tmp_path / "samples_g.jsonl", ("one", "two")
+
+    def generated(number: int, target: object, resps: Any, doc: dict | None = None, text: str = "") -> dict:
+        arguments = {"gen_args_0": {"arg_0": text or page("Which?", options), "arg_1": {"until": []}}}
+        line = lm_eval(doc or {"question": f"Which {number}?", "choices": list(options)}, [], [], target, doc_id=number)
+        return line | {"arguments": arguments, "resps": resps}
+
+    lines = [generated(k, target, [["B"]]) for k, target in enumerate(("B", "two", "1", "(B)"))]
+    lines += [generated(4, "B", []), generated(5, "B", [[]])]
+    lines.append(generated(6, "4", [["4"]], {"question": "2 + 2?"}, "2 + 2?"))
+    lines.append(generated(7, "two", [["two"]], text="Name a number."))  # what the document lists was not shown
+    (found,) = load_logs([write(path, lines)])
+    assert right(found.rows()) == [(1,)] * 6
+    assert [row.status for row in found.rows()] == [*["ok"] * 4, *["error"] * 2]
+    assert found.run.logged.dropped == {"requests that are neither one for each option nor one reply about options": 2}
+    for line, reason in ((generated(0, "three", [["B"]]), "target 'three' is not one of the options"),
+                         (generated(0, "B", ["B, of course"]), "resps holds a text, not a list")):  # fmt: skip
+        with pytest.raises(InputError, match=rf"line 1.*{reason}"):
+            load_logs([write(path, [line])])
+
+
+@pytest.mark.parametrize(
+    ("doc", "places"),
+    [
+        ({"targets": {"labels": [1, 0, 1], "choices": ["a cat", "a dog ", "a cow"]}}, {0, 2}),
+        ({"targets": {"labels": [1, 0, 1], "choices": ["a dog", "a cat", "a cow"]}}, None),  # of another list
+        ({"targets": {"labels": [1, 0], "choices": ["a cat", "a dog", "a cow"]}}, None),
+        ({"choices": {"labels": ["A", "B", "C"], "choices": ["a cat", "a dog", "a cow"]}}, None),
+        ({"choices": {"labels": [1, 0, 1]}, "other": {"labels": 1, "choices": []}}, None),
+        ({"answers": ["Cat!", "the cow"]}, {0, 2}),  # as SQuAD's scorers compare them
+        ({"answers": ["cat", "dog", "cow"]}, None),  # the options, not the right ones
+        ({"answers": ["cat"]}, None),
+        ({"answers": "cat, cow"}, None),
+        ({"answers": ["cat", 2]}, None),
+        ({"answers": ["hen", "fox"]}, None),
+    ],
+)
+def test_several_right_options_of_a_document(doc: dict[str, Any], places: set[int] | None) -> None:
+    assert _several(doc, ["a cat", "a dog", "a cow"]) == places
+
+
+def test_right_options_that_only_an_outcome_names(tmp_path: Path) -> None:
+    """Of two options in the contexts a wrong answer names the other; of three it does not."""
+    for n, hit, expected in ((2, 1.0, (0,)), (2, 0.0, (1,)), (3, 1.0, (0,)), (3, 0.0, None)):
+        requests = [(f"It was {name} who", " came.") for name in ("Ann", "Bob", "Cy")[:n]]
+        line = lm_eval({"sentence": "It was _ who came."}, requests, [-1, -2, -3][:n], " came.", acc=hit)
+        path = write(tmp_path / "samples_c.jsonl", [line])
+        if expected:
+            assert right(rows(path)) == [expected]
+        else:
+            with pytest.raises(InputError, match="which is right is not logged"):
+                load_logs([path])
 
 
 def test_bracketed_labels_and_words_that_are_short(tmp_path: Path) -> None:
