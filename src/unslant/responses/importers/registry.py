@@ -195,8 +195,7 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> l
         InputError: if a file's format is unknown, or it cannot be used.
     """
     tables: list[Responses] = []
-    by_model: dict[tuple[str, ...], list[Log]] = {}
-    names: dict[tuple[str, ...], list[str]] = {}
+    by_model: dict[tuple[str, ...], list[tuple[Log, str]]] = {}
     for head in (head for k, log in enumerate(logs, 1) for head in _heads(log, f"log {k}" if len(logs) > 1 else "log")):
         if isinstance(head, Responses):
             tables.append(head)
@@ -209,10 +208,10 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> l
         if head.kind != _MEMORY:
             about = {"file": head.path.name, "sha256": hashlib.sha256(read_bytes(head.path)).hexdigest()[:16]}
         for log in content:
-            key = log.study, log.model, log.scores
-            by_model.setdefault(key, []).append(replace(log, about={**log.about, **about}))
-            names.setdefault(key, []).append(log.task or head.path.stem)
-    return [*tables, *(joined(group, ", ".join(dict.fromkeys(names[key]))) for key, group in by_model.items())]
+            whole = replace(log, about={**log.about, **about})
+            by_model.setdefault((log.study, log.model, log.scores), []).append((whole, log.task or head.path.stem))
+    groups = (zip(*group, strict=True) for group in by_model.values())
+    return [*tables, *(joined(of_model, ", ".join(dict.fromkeys(names))) for of_model, names in groups)]
 
 
 def _heads(log: Any, name: str) -> Iterator[Head | Responses]:
