@@ -13,6 +13,7 @@ import pytest
 from unslant.errors import InputError
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
+from unslant.responses.importers.lighteval import _model, _task
 
 TEXTS = ("red", "blue", "green")
 
@@ -112,3 +113,32 @@ def test_texts_of_numbers_that_are_not_finite(tmp_path: Path) -> None:
     one = old_row(0, predictions=[(float("-inf"), False), (-1.0, True), (-2.0, False)], metrics={"acc": float("nan")})
     found = read(tmp_path, one, old_row(1, predictions=[float("nan"), -1.0, -2.0]))
     assert [(row.status, row.choice) for row in found.rows()] == [("ok", 1), ("error", -1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "shots"),
+    [
+        ("leaderboard|arc:challenge|25", "arc:challenge", "25"),
+        ("mmlu|5", "mmlu", "5"),
+        ("lighteval|mmlu:law||None", "mmlu:law", ""),
+        ("mmlu", "mmlu", ""),
+        ("25", "25", ""),
+    ],
+)
+def test_the_task_and_its_examples_are_in_one_name(name: str, task: str, shots: str) -> None:
+    assert _task(name) == (task, shots)
+
+
+@pytest.mark.parametrize(
+    ("file", "model"),
+    [
+        ("out/details/org/name/2026-01-02T03-04-05.678/details_mmlu.parquet", "org/name"),
+        ("details/other/details/org/name/f.parquet", "org/name"),
+        ("out/details/f.parquet", "f"),
+        ("details_org__name/2026-01-02T03-04-05.678/f.parquet", "org/name"),
+        ("details_org__name/f.parquet", "org/name"),
+        ("mine/f.parquet", "f"),
+    ],
+)
+def test_the_model_is_in_the_folder(tmp_path: Path, file: str, model: str) -> None:
+    assert _model(tmp_path / file) == model
