@@ -346,3 +346,22 @@ def test_a_place_is_named_once() -> None:
 )
 def test_a_run_is_known_by_its_accuracy(mean: object, hits: list[object], same: bool) -> None:
     assert is_mean(mean, hits) == same
+
+
+def test_opencompass_probabilities_and_kinds_that_contradict(tmp_path: Path) -> None:
+    prompt = "Which?\nA. x\nB. y\nAnswer:"
+    scored = {"prompt": prompt, "prediction": [0.2, 0.8], "gold": 1, "choices": ["A", "B"]}
+    (row,) = _opencompass(tmp_path, [scored | {"pred_label": "B"}]).rows()
+    assert (row.labels, row.answers, row.choice) == (("A", "B"), {1}, 1)
+    for rows, reason in (
+        ([scored | {"pred_label": "A"}], "entry 0: .*pred_label is 'A', but the highest probability is that of 'B'"),
+        (
+            [scored, {"origin_prompt": prompt, "prediction": "B", "gold": "B"}],
+            "holds labels and replies; give a file of",
+        ),
+        ([scored | {"gold": 2}], "gold 2 is not one of its 2 options"),
+        ([scored | {"prediction": ["A", "B"]}], "prediction is a list of replies to one prompt"),
+        ([{"origin_prompt": "2 + 2?", "prediction": "4", "gold": "4"}], "its prompt lists no options"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            _opencompass(tmp_path, rows)
