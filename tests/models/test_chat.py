@@ -232,6 +232,58 @@ def test_a_server_that_names_the_length_limit_otherwise_is_asked_its_way(monkeyp
     assert server.requests[-1]["max_completion_tokens"] == SHORT.max_tokens
 
 
+@pytest.mark.parametrize("status", [400, 500])
+def test_replies_too_are_asked_without_a_system_message_where_the_server_refuses_it(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+
+    def answer(request: dict[str, Any]) -> Fault:
+        refused = request["messages"][0]["role"] == "system"
+        return Fault(status, {"error": {"message": "System role not supported"}}) if refused else (
+            Fault(body=completion("A")))  # fmt: skip
+
+    with FaultServer(answer).running() as server:
+        model = open_chat(f"{server.url}#m", ModelOptions(retries=0), SHORT)
+        assert [reply.text for reply in model.generate(PROMPTS[:2])] == ["A", "A"]
+        assert "chat_template" not in model.info.facts
+        for asked in (2, 1):  # it remembers
+            server.requests.clear()
+            (reply,) = model.at(SHORT).generate(PROMPTS[2:3])
+            assert (reply.text, len(server.requests)) == ("A", asked)
+    (turn,) = server.requests[-1]["messages"]
+    assert turn == {"role": "user", "content": "Be short.\n\nWhat does Orin eat at noon?"}
+    assert "takes no system message" in str(model.info.facts["chat_template"])
+
+
+@pytest.mark.parametrize(
+    ("extra", "advice"),
+    [(None, "give temperature=1;"), ('{"temperature": 0.5}', "leave out temperature in extra_body")],
+)
+def test_the_temperature_of_replies_is_not_changed_unasked(
+    extra: str | None, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+    words = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
+
+    def answer(request: dict[str, Any]) -> Fault:
+        if request.get("temperature") != 1:
+            return Fault(400, {"error": {"message": words}})
+        return Fault(body=completion("A"))
+
+    with FaultServer(answer).running() as server:
+        model = open_chat(f"{server.url}#m", ModelOptions(extra_body=extra), SHORT)
+        with pytest.raises(ModelError, match=advice) as refused:
+            list(model.generate(PROMPTS))
+        assert len(server.requests) == 1
+        assert "Only the default (1)" in str(refused.value)
+        warm = model.at(GenerateOptions(max_tokens=6, temperature=1.0))
+        if not extra:
+            assert {reply.text for reply in warm.generate(PROMPTS)} == {"A"}
+
+
 def test_a_server_on_this_machine_is_not_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSLANT_API_KEY", "none")
     here = FaultServer(lambda _: Fault(body=completion("A")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,17 +21,6 @@ LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 """How replies of models that think begin, in small letters."""
-
-REFUSALS = {
-    "max_tokens": re.compile("max_completion_tokens"),
-    "temperature": re.compile(r"temperature\W.{0,60}(support|only|default|deprecated)"),
-    "system": re.compile("system (role|message|prompt)|roles must alternate", re.IGNORECASE),
-}
-"""Part of a chat's request -> what the refusal of a server says that does not take it.
-
-The length limit then goes by its other name, temperature stays what it is by default (1, which leaves log-probabilities
-as they are: models that reason take no other), and the system message begins the user's first one (Gemma 2, Mistral).
-"""
 
 
 class NoScores(ModelError):

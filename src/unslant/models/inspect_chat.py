@@ -21,8 +21,8 @@ from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.http import causes, error_in, hint_of, is_loopback, redirected
-from unslant.models.label_scores import LENGTHS
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
+from unslant.models.refusals import Refusals
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
 from unslant.replies.extraction import CUT, WITHHELD
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _NOT_ASKED_AGAIN = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}
 _NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
 _PLAIN = Prompt("Say yes.", ())
+# Another temperature gives other replies, unlike log-probabilities, so it must be asked for.
+_OTHER_TEMPERATURE = "for replies of this model, give --temperature=1; a judge must take 0"
 
 
 class InspectChat(ChatModel):
@@ -45,10 +47,16 @@ class InspectChat(ChatModel):
         model: one of inspect's models.
         generate: by default temperature 0 and at most 1000 tokens.
         options: connections, retries and timeout.
+        refusals: what the server does not take, where it is known.
     """
 
     def __init__(
-        self, model: Any, name: str, generate: GenerateOptions | None = None, options: ModelOptions | None = None
+        self,
+        model: Any,
+        name: str,
+        generate: GenerateOptions | None = None,
+        options: ModelOptions | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         from inspect_ai.model import GenerateConfig
 
@@ -60,6 +68,7 @@ class InspectChat(ChatModel):
         super().__init__(ModelInfo(name=name, identity=identity, engine=type(self).__name__, remote=True))
         _keep_system(model.api)
         self._model, self._probed = model, False
+        self._refusals = refusals or Refusals()
         self._secrets = options.secrets()
         self._connections = options.connections or CONNECTIONS
         self._config = GenerateConfig(
@@ -72,8 +81,12 @@ class InspectChat(ChatModel):
             extra_body=options.body() or None,
         ).merge(_config(self._options.inspect))
 
+    @property
+    def info(self) -> ModelInfo:
+        return replace(self._info, facts=self._refusals.facts)
+
     def at(self, generate: GenerateOptions) -> InspectChat:
-        other = self.counted_here(InspectChat(self._model, self.name, generate, self._how))
+        other = self.counted_here(InspectChat(self._model, self.name, generate, self._how, self._refusals))
         other._probed = self._probed
         return other
 
@@ -119,6 +132,8 @@ class InspectChat(ChatModel):
             status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
             if status in _NOT_ASKED_AGAIN:
                 return _NOT_ASKED_AGAIN[status]
+            if isinstance(cause, ModelError):
+                return "the server does not take a part of the request"
             if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
                 return _NOT_ASKED_AGAIN[401]
             # By name, as the client's library is httpx or httpx2, depending on its version.
@@ -144,7 +159,8 @@ class InspectChat(ChatModel):
     def _described(self, error: BaseException) -> str:
         """An error in one line, without secrets."""
         chain = [*causes(error)]
-        cause = next((cause for cause in chain if getattr(cause, "status_code", None)), chain[-1])
+        ours = (cause for cause in chain if isinstance(cause, ModelError))
+        cause = next(ours, None) or next((cause for cause in chain if getattr(cause, "status_code", None)), chain[-1])
         moved = redirected(getattr(cause, "response", None))
         message = f"{type(cause).__name__}: {moved or getattr(cause, 'provider_message', None) or first_line(cause)}"
         # The client drops what a server says in another form than OpenAI's.
@@ -234,7 +250,7 @@ def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
     return [kinds[message.role](content=message.content) for message in messages]
 
 
-def _served(get_model: Any, name: str, url: str) -> Any:
+def _served(get_model: Any, name: str, url: str, refusals: Refusals) -> Any:
     """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
     from openai import DefaultAsyncHttpxClient
 
@@ -255,33 +271,26 @@ def _served(get_model: Any, name: str, url: str) -> Any:
     model.api.http_client.follow_redirects = False
     model.api.http_client.event_hooks["response"].append(_with_status)
     completions = model.api.client.chat.completions
-    completions.create = _adapted(completions.create)
+    completions.create = _adapted(completions.create, refusals)
     return model
 
 
-def _adapted(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """The openai client's method for completions, for servers that want the other name of the length limit, reply in
-    parts, or count only some tokens.
+def _adapted(original: Callable[..., Awaitable[Any]], refusals: Refusals) -> Callable[..., Awaitable[Any]]:
+    """The openai client's method for completions, for servers that do not take all of a request, reply in parts, or
+    count only some tokens.
 
     Raises:
+        ModelError: from that method, if the server refuses what must not change.
         ValueError: from that method, if a reply has no message.
     """
-    from openai import BadRequestError
+    from openai import APIStatusError
     from openai.types.chat import ChatCompletion
 
-    usual, other = LENGTHS
-    name = usual
-
     async def create(**request: Any) -> Any:
-        nonlocal name
-        named = {name if key == usual else key: value for key, value in request.items()}
-        try:
-            completion = await original(**named)
-        except BadRequestError as error:
-            if usual not in named or other not in str(error):
-                raise
-            name = other
-            return await create(**request)
+        given = {name: f"leave out {name} in --extra-body" for name in request.get("extra_body") or ()}
+        completion = await refusals.reply_to(
+            request, lambda body: original(**body), APIStatusError, {"temperature": _OTHER_TEMPERATURE, **given}
+        )
         if not isinstance(completion, ChatCompletion):
             return completion  # inspect refuses it
         completion.choices = completion.choices or []
@@ -321,11 +330,12 @@ def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) ->
     if base_url and (reason := refusal(base_url)):  # before the seconds that importing inspect takes
         raise ModelError(f"{name}: no connection to {url_without_secrets(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{name}, asked for replies,").get_model
+    refusals = Refusals()
     try:
         # Not memoized: a model's connections belong to the event loop that it runs on.
-        model = _served(get_model, name, base_url) if base_url else get_model(name, memoize=False)
+        model = _served(get_model, name, base_url, refusals) if base_url else get_model(name, memoize=False)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
         reason = " ".join(filter(None, lines)) or type(error).__name__
         raise ModelError(f"{name}: inspect cannot load it: {reason}") from error
-    return InspectChat(model, name, generate, options)
+    return InspectChat(model, name, generate, options, refusals)

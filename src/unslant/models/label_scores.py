@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,14 +28,13 @@ from unslant.models.answered import named_in
 from unslant.models.base import Cost, Malformed, Scored
 from unslant.models.first_token import TOLERANCE, choice_of, scores_in, top_logprobs
 from unslant.models.http import Endpoint, Refused
-from unslant.prompts import Prompt, folded
+from unslant.models.refusals import LENGTHS, Refusals
+from unslant.prompts import Prompt
 
 TOPS = (100, 20, 5)
 """Most probable tokens to ask for by default: the first number that the server does not refuse."""
 MORE = (1_000, 10_000)
 """Then these, if a label is missing although the server gave as many tokens as were asked for."""
-LENGTHS = ("max_tokens", "max_completion_tokens")
-"""Names for the length limit of a reply: the usual one, and that of servers which refuse it in chats."""
 _WRONG_REQUEST = (400, 422)
 _TOO_MANY = (*_WRONG_REQUEST, 500)
 """HTTP statuses of requests for more tokens than a server gives."""
@@ -141,7 +141,7 @@ class LabelScorer:
         cost: where tokens are counted.
         top, extra_body: see :class:`unslant.models.served.ServedModel`.
         most: ``max_completion_tokens`` of a chat, where it is sent instead of ``max_tokens`` 1.
-        refused: parts of a chat's request that the server does not take (:data:`~unslant.models.first_token.REFUSALS`).
+        refusals: what the server does not take.
     """
 
     endpoint: Endpoint
@@ -151,7 +151,7 @@ class LabelScorer:
     top: int | None
     extra_body: Mapping[str, Any]
     most: int | None
-    refused: set[str] = field(default_factory=set)
+    refusals: Refusals = field(default_factory=Refusals)
     _tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str], tuple[int, ...] | None] = field(default_factory=dict)
     _worked: set[str] = field(default_factory=set)
@@ -301,37 +301,21 @@ class LabelScorer:
         more: Mapping[str, Any] | None = None,
         timed: bool = True,
         retries: int | None = None,
-        refused: frozenset[str] = frozenset(),
     ) -> Any:
-        """The reply to one prompt: its first token, and the most probable tokens there.
-
-        Args:
-            refused: parts of the request that the server has just refused.
-        """
+        """The reply to one prompt: its first token, and the most probable tokens there."""
         route = "/chat/completions" if prompt.messages else "/completions"
         body: dict[str, Any] = {"model": self.model, "max_tokens": 1, "temperature": 0}
-        refused |= self.refused
         if prompt.messages:
-            turns = folded(prompt.messages) if "system" in refused else prompt.messages
-            messages = [{"role": message.role, "content": message.content} for message in turns]
+            messages = [asdict(message) for message in prompt.messages]
             body |= {"messages": messages, "logprobs": True, "top_logprobs": top}
-            if self.most or "max_tokens" in refused:
-                body["max_completion_tokens"] = self.most or 1
+            if self.most:
+                body["max_completion_tokens"] = self.most
                 del body["max_tokens"]
-            if "temperature" in refused:
-                del body["temperature"]
         else:
             body |= {"prompt": prompt.text, "logprobs": top}
-        body |= {**(more or {}), **self.extra_body}
-        try:
-            reply = await self.endpoint.send(client, route, body, timed=timed, retries=retries)
-        except Refused as refusal:
-            named = {part for part, words in first_token.REFUSALS.items() if words.search(str(refusal))}
-            self.refused |= refused - named
-            if named <= refused or not prompt.messages:
-                raise
-            return await self._reply(client, prompt, top, more, timed, retries, refused | named)
-        self.refused |= refused  # only now: the refusal may have been about something else
+        send = partial(self.endpoint.send, client, route, timed=timed, retries=retries)
+        given = {name: f"leave out {name} in --extra-body" for name in self.extra_body}
+        reply = await self.refusals.reply_to({**body, **(more or {}), **self.extra_body}, send, Refused, given)
         if self.kind.in_ascii and not more and first_token.begins_with_half_a_character(reply):
             return await self._reply(client, prompt, top, self.kind.in_ascii, timed)
         return reply

@@ -25,8 +25,9 @@ from unslant.models.concurrent import Limit
 from unslant.models.first_token import NoScores
 from unslant.models.http import Connection, Refused, hint_of, placed
 from unslant.models.http_model import HttpModel, entries_in
-from unslant.models.label_scores import KINDS, LENGTHS, LabelScorer, ServerKind, known_by, known_from
-from unslant.prompts import FOLDED, Prompt, by_question
+from unslant.models.label_scores import KINDS, LabelScorer, ServerKind, known_by, known_from
+from unslant.models.refusals import LENGTHS
+from unslant.prompts import Prompt, by_question
 
 LOOK = 5.0
 """Seconds to wait for the answer at a route that only some servers have."""
@@ -71,8 +72,7 @@ class ServedModel(HttpModel):
 
     @property
     def _facts(self) -> Mapping[str, object]:
-        notes = {"chat_template": (FOLDED,)} if self._kind and "system" in self._scores.refused else {}
-        return {"server": self._kind.name, **notes} if self._kind else {}
+        return {"server": self._kind.name, **self._scores.refusals.facts} if self._kind else {}
 
     def ask_who(self) -> dict[str, str]:
         """The server's description of itself: its list of models, llama.cpp's properties, the name in its replies.
