@@ -8,11 +8,13 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tests.command_line import Ran
 from unslant import compare
+from unslant.experiment import gates
 from unslant.experiment.gates import failed_conditions
 
 Run = Callable[..., Ran]
@@ -148,12 +150,40 @@ def test_pbm_of_words_and_of_scores_is_not_compared_as_the_scales_differ(unslant
         for file in (f"{before}.jsonl", f"{before}.json"):
             ran = unslant("audit", "--log", f"{now}.jsonl", "--baseline", file, "--json", "new.json", "--details")
             assert f"Against {file}: no change shown in 5 numbers" in ran.out
-            left_out = "PBM is not compared" if file.endswith("l") else "Not in both, or on different scales: PBM"
+            left_out = (
+                "PBM is not compared"
+                if file.endswith("l")
+                else "Missing or undefined in one, or on different scales: PBM"
+            )
             assert left_out in ran.out
             assert "pbm" not in changes()
     assert "pbm" not in {one["measure"] for one in compare("words.jsonl", "scored.jsonl").to_dict()["differences"]}
     assert unslant("audit", "--log", "words.jsonl", "--baseline", "words.json", "--json", "new.json", "-q").code == 0
     assert "pbm" in changes()
+
+
+def test_a_number_that_the_baseline_does_not_have_is_named(unslant: Run) -> None:
+    log = write("a.jsonl", answers("alpha", 0.4))
+    assert unslant("audit", "--log", log, "--json", "old.json", "-q").code == 0
+    result = json.loads(Path("old.json").read_text())
+    means = result["metrics"]["means"]
+    means["expected_accuracy"] |= {"value": None, "low": None, "high": None}
+    means["vote_accuracy"] = None
+    Path("old.json").write_text(json.dumps(result))
+    ran = unslant("audit", "--log", log, "--baseline", "old.json", "--details")
+    names = "mean over orders and voted"
+    Path("none.json").write_text(json.dumps(result | {"provenance": None}))
+    refused = unslant("audit", "--log", log, "--baseline", "none.json")
+    assert (refused.code, refused.err) == (2, 'error: none.json, field "provenance": is not a JSON object\n')
+    assert f"Missing or undefined in one, or on different scales: {names}." in " ".join(ran.out.split())
+
+
+def test_a_log_that_is_the_baseline_is_read_once(unslant: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Mock(wraps=gates.responses_in)
+    monkeypatch.setattr(gates, "responses_in", read)
+    log = write("a.jsonl", answers("alpha", 0.4))
+    assert unslant("audit", "--log", write("b.jsonl", answers("alpha", 0.5)), "--baseline", log, "-q").code == 0
+    assert read.call_count == 1
 
 
 @pytest.mark.parametrize(("value", "printed"), [(0.59997, "0.59997"), (0.5912345, "0.5912"), ("-inf", "-inf")])

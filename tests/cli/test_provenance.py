@@ -197,8 +197,8 @@ def block(**changes: object) -> dict[str, object]:
         (json.dumps({"provenance": block(command=[])}), "was made from Python"),
         (json.dumps({"provenance": block(command=["runs", "remove", "--all"])}), "was made by 'unslant runs'"),
         (json.dumps({"provenance": block(command=["audit", "m", "--trust-remote-code"])}), "runs code of others"),
-        (json.dumps({"provenance": block(command="audit")}), "its provenance (command)"),
-        (json.dumps({"provenance": block(versions=[])}), "its provenance (versions)"),
+        (json.dumps({"provenance": block(command="audit")}), 'field "provenance.command": '),
+        (json.dumps({"provenance": block(versions=[])}), 'field "provenance.versions": '),
         (json.dumps([block(), block()]), "holds several results"),
     ],
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,8 +63,13 @@ class Baseline:
         Raises:
             InputError: if the file cannot be read, or holds no result.
         """
+        from unslant.responses.importers.logged import placed
+
         if (values := cls._numbers(path)) is None:
-            result = _recorded(kind, path).from_parquet(path)
+            recorded = _recorded(kind, path)
+            responses = _read_once(path, os.stat(path).st_mtime_ns, kind.study)
+            with placed(path):
+                result = recorded.of(responses)
             return cls(path, result.to_dict(), result)
         return cls(path, values)
 
@@ -101,9 +107,8 @@ class Baseline:
             questions: those to be asked, if known.
         """
         if (values := cls._numbers(path)) is None:
-            if kind:
-                _recorded(kind, path, study)
-            responses = responses_in(path, study)
+            study_read = _recorded(kind, path, study).study if kind else study
+            responses = _read_once(path, os.stat(path).st_mtime_ns, study_read)
             if not kind or not study:
                 return
             if questions and _paired(kind):
@@ -144,9 +149,10 @@ class Baseline:
         if before and now and before != now:
             raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
-        metrics = [metric_of(".".join(path)) for path in result.compared_numbers]
-        if left := [metric.label for metric in metrics if metric.key not in comparison.metrics]:
-            remarks.append(f"Not in both, or on different scales: {listed(left)}.")
+        keys = dict.fromkeys([*(path[-1] for path in result.compared_numbers), *of])
+        compared = {pair.measure for _, pair in comparison.differences}
+        if left := [_label(key, of) for key in keys if key not in compared]:
+            remarks.append(f"Missing or undefined in one, or on different scales: {listed(left, MOST_NAMES)}.")
         return WithBaseline(result, self, comparison, remarks, of, caveat)
 
     def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:
@@ -160,11 +166,13 @@ class Baseline:
         of: dict[str, str] = {}
         metrics = {path: metric_at(path) for path in paths}
         for path, metric in metrics.items():
-            parts = before.get(path, {}), now.get(path, {})
-            if metric is not None and all("method" in estimate for estimate in parts):
+            parts = [one.get(path, {}) for one in (before, now)]
+            estimates = [Estimate.from_dict(one) for one in parts if "method" in one]
+            if metric is not None and any(one.defined for one in estimates):
                 key = metric.key if result.compared_numbers else ".".join(path)
-                for values, estimate in zip(runs.values(), parts, strict=True):
-                    values[key] = Estimate.from_dict(estimate)
+                if len(estimates) == len(runs):
+                    for values, estimate in zip(runs.values(), estimates, strict=True):
+                        values[key] = estimate
                 same = [other for other, one in metrics.items() if one is metric]
                 shared = set(path).intersection(*same) if len(same) > 1 else set(path)
                 of[key] = " / ".join(part for part in path[1:] if part not in shared)
@@ -172,6 +180,12 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison, of
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, modified: int, study: str) -> Responses:
+    """The responses in a file; a command checks its baseline before the work and compares with it afterwards."""
+    return responses_in(path, study)
 
 
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:
@@ -256,7 +270,8 @@ class WithBaseline(StudyResult):
         how = "Paired by question." if self.comparison.paired else "Not paired: intervals are rough, often too wide."
         figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
         rows = [
-            {**row, "metric": f"{self._of(pair)}{row['metric']}"} for row, pair in zip(figure.rows, pairs, strict=True)
+            {**row, "metric": f"{_of(pair.measure, self.of)}{row['metric']}"}
+            for row, pair in zip(figure.rows, pairs, strict=True)
         ]
         panel = Panel(
             "baseline",
@@ -271,10 +286,15 @@ class WithBaseline(StudyResult):
     def _words(self, pair: PairedDifference, claim: Verdict) -> str:
         """A change with an interval that holds for all numbers at once; the table has that of each alone."""
         change = claim.joint if metric_of(pair.measure).share else claim.jointly()
-        return f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(change, METRICS['difference'])}"
+        return f"{_label(pair.measure, self.of)} {with_interval(change, METRICS['difference'])}"
 
-    def _of(self, pair: PairedDifference) -> str:
-        return f"{of}: " if (of := self.of.get(pair.measure)) else ""
+
+def _of(key: str, of: Mapping[str, str]) -> str:
+    return f"{of[key]}: " if of.get(key) else ""
+
+
+def _label(key: str, of: Mapping[str, str]) -> str:
+    return f"{_of(key, of)}{metric_of(key).label}"
 
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}

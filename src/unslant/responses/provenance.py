@@ -100,8 +100,9 @@ def checked_provenance(value: object, path: object) -> Provenance:
         return Provenance.model_validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        where = ".".join(map(str, problem["loc"])) or "all of it"
-        raise InputError.at(path, f"its provenance ({where}): {problem['msg'].lower()}") from None
+        field = ".".join(map(str, ("provenance", *problem["loc"])))
+        reason = problem["msg"].lower() if problem["loc"] else "is not a JSON object"
+        raise InputError.at(path, reason, field=field) from None
 
 
 # What asking has cost
