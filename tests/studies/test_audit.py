@@ -160,3 +160,15 @@ def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
 def test_bad_options_say_what_is_allowed(option: str, value: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         audit(when_unsure({}), QUESTIONS, **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("n", "sentence"),
+    [
+        (4, "4 questions are too few to detect any difference in accuracy (power 80 %)."),
+        (30, "Differences in accuracy under "),
+    ],
+)
+def test_few_questions_are_said_to_be_too_few_rather_than_to_show_differences_above_1(n: int, sentence: str) -> None:
+    notes = list(audit("fair", "embedded", limit=n).page().notes)
+    assert [note.startswith(sentence) for note in notes if "(power 80 %)" in note] == [True]

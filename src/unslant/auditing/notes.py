@@ -29,6 +29,8 @@ BEYOND = 0.1
 """Share of PBM beyond places above which orders are said to matter beyond places."""
 _FEWEST = 10
 """Fewest responses from which rounding is reported: fewer may be round by chance."""
+_EVERY_DIFFERENCE = 0.995
+"""Least detectable difference that prints as 1.00: none can be detected."""
 _MOST_PLACES = 4
 _MANY_SHARED = 0.05
 """Share of questions with a shared beginning from which an audit notes that its intervals treat them as independent."""
@@ -260,12 +262,14 @@ def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
 def _advice(result: AuditResult) -> list[str]:
     """What the run cannot detect, what limits it, and the orders that would have been enough, a sentence each."""
     least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
+    same, other = (f"under {number(one, 2)}" if one < _EVERY_DIFFERENCE else "of any size" for one in (least, unpaired))
     lines = []
-    if least == least:
-        lines.append(
-            f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
-            f"{number(unpaired, 2)} (on other questions) cannot be detected (power 80 %)."
-        )
+    if least >= _EVERY_DIFFERENCE:
+        few = count(result.metrics.counts.questions, "question is", "questions are")
+        lines.append(f"{few} too few to detect any difference in accuracy (power 80 %).")
+    elif least == least:
+        where = f"{same} (to a model on the same questions) or {other} (on other questions)"
+        lines.append(f"Differences in accuracy {where} cannot be detected (power 80 %).")
     variance = result.variance_components
     questions = variance.components.get(QUESTION) if variance else None
     if questions and questions["of_score"].defined:
