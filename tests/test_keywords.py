@@ -152,6 +152,9 @@ def test_corrected_answers_can_be_compared() -> None:
         (lambda: unslant.open_model("fair", dvice="cpu"), "no option 'dvice': did you mean 'device'"),
         (lambda: unslant.Debiased("fair", "vote", dvice="cpu"), "no setting 'dvice': did you mean 'device'"),
         (lambda: unslant.Debiased("fair", "vote", templte="plain"), "no setting 'templte': did you mean 'template'"),
+        (lambda: unslant.load_model("fair", engine="x"), "engine 'x': use one of auto, tree, plain"),
+        (lambda: unslant.load_model("fair", token_budget=0), "token_budget=0: give 1 or more"),
+        (lambda: unslant.study.annotation_sheet(QUESTIONS, 1.5), "n 1.5: give a whole number"),  # type: ignore[arg-type]
         (lambda: unslant.Debiased("fair", "vote", order=4), "no setting 'order': did you mean 'orders'"),
     ],
 )

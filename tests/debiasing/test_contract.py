@@ -126,6 +126,7 @@ def test_methods_that_work_inside_a_model_say_so(name: str) -> None:
         ("aoi:renormalise=perhaps", "neither true nor false"),
         ("lora-1:rank=0", "rank=0: give 1 or more"),
         ("lora-1:dropout=1", "dropout"),
+        ("vote:seed=-1", "seed=-1: give 0 or more"),
         ("none:x=1", "it has none"),
     ],
 )

@@ -905,11 +905,15 @@ def test_a_slice_of_a_set_is_a_set_of_its_name() -> None:
         ({"limit": "3"}, "limit '3': give a whole number"),
         ({"limit": 0}, "limit=0: give 1 or more"),
         ({"seed": 1.5}, "seed 1.5: give a whole number"),
+        ({"seed": -1}, "seed=-1: give 0 or more"),
+        ({"name": 3}, "name 3: give a text"),
+        ({"answer_base": True}, "answer_base True: give a whole number"),
+        ({"answer_kind": 3}, "answer_kind 3: use one of"),
     ],
 )
 def test_options_of_another_type_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         load_questions([{"question": "2 + 2?", "options": ["3", "4"], "answer": "B"}], **options)
-    if options.keys() & {"skip_bad", "limit", "seed"}:
+    if options.keys() & {"skip_bad", "limit", "seed", "name"}:
         with pytest.raises(InputError, match=message):
             load_judging([{"statement": "A dog barks.", "verdict": "True", "context": "Dogs bark."}], **options)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unslant.errors import InputError, naming_flags, one_of
 from unslant.extras import load_row, with_plugins
+from unslant.flags import check_least
 
 if TYPE_CHECKING:
     from unslant.debiasing.base import Method
@@ -78,7 +79,9 @@ def method_named(text: str, settings: Mapping[str, object] | None = None, keywor
     typed = {key: _converted(type(defaults[key]), value, text) for key, value in values.items()}
     try:
         with naming_flags(False):  # its settings are no options of a command
-            return maker(**typed)
+            method = maker(**typed)
+            check_least(method, {"seed": 0} if "seed" in defaults else {})
+            return method
     except InputError as error:
         raise InputError(f"method {text!r}: {error}") from None
 

@@ -16,17 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, for_the_caller, one_of, shown
 from unslant.files import parse_json, read_text
-from unslant.flags import pairs, typed
-from unslant.questions.question import (
-    AnyQuestion,
-    JudgingQuestion,
-    LoadReport,
-    MathQuestion,
-    Question,
-    QuestionSet,
-    canonical_line,
-    question_of,
-)
+from unslant.flags import out_of_range, pairs, typed
+from unslant.questions.question import AnyQuestion, LoadReport, Question, QuestionSet, canonical_line, question_of
 from unslant.reference import embedded_questions_path, reference_names
 from unslant.writing import write_atomically
 
@@ -43,7 +34,6 @@ IN_MEMORY = "questions"
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 _CANONICAL -= {"authors"}
 """Keys that :func:`write_questions` writes, except the optional authors; answers in such files count from 0."""
-Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
 
 
@@ -106,7 +96,7 @@ def load_questions(
         frozenset({1})
     """
     switches = {"strip_numbering": strip_numbering, "detect_pinned": detect_pinned, "need_answers": need_answers}
-    check_arguments(limit, seed, answer_base, answer_kind, skip_bad=skip_bad, **switches)
+    check_arguments(name, limit, seed, answer_base, answer_kind, skip_bad=skip_bad, **switches)
     fields = pairs("fields", fields or {})
     whole = _embedded(source, name) if not fields and (answer_base, answer_kind) == (None, "auto") else None
     if whole is None:
@@ -352,24 +342,34 @@ def columns_of(records: Sequence[Record], origin: str) -> list[str]:
 
 
 def check_arguments(
-    limit: int | None, seed: int = 0, answer_base: int | None = None, answer_kind: str = "auto", **switches: bool
+    name: str | None,
+    limit: int | None = None,
+    seed: int = 0,
+    answer_base: int | None = None,
+    answer_kind: str = "auto",
+    **switches: bool,
 ) -> None:
+    if not isinstance(name, str | None):
+        raise InputError(f"name {name!r}: give a text")
     typed("limit", limit, int | None)
     typed("seed", seed, int)
-    for name, value in switches.items():
-        typed(name, value, bool)
+    typed("answer_base", answer_base, int | None)
+    for switch, value in switches.items():
+        typed(switch, value, bool)
     if limit is not None and limit < 1:
-        raise InputError(f"--limit={limit}: give 1 or more, or leave it out for all questions")
+        raise out_of_range("limit", limit, "1 or more, or leave it out for all questions")
+    if seed < 0:
+        raise out_of_range("seed", seed, "0 or more")
     if answer_base not in (None, 0, 1):
         raise InputError(f"--answer-base={answer_base}: use 0 or 1")
     if answer_kind != "auto":
         from unslant.questions.answers import KINDS
 
         if answer_kind not in KINDS:
-            raise InputError(f"--answer-kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
+            raise InputError(f"--answer-kind {answer_kind!r}: {one_of(str(answer_kind), KINDS)}")
 
 
-def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:
+def sample(questions: Sequence[AnyQuestion], limit: int | None, seed: int) -> tuple[AnyQuestion, ...]:
     """At most ``limit`` questions, drawn by ``seed`` and each question's id, in their original order."""
     if limit is None or limit >= len(questions):
         return tuple(questions)

@@ -114,7 +114,7 @@ def _load(
     skip_bad: bool = False,
     seed: int = 0,
 ) -> QuestionSet[AnyQuestion]:
-    check_arguments(limit, seed, skip_bad=skip_bad)
+    check_arguments(name, limit, seed, skip_bad=skip_bad)
     fields, source = pairs("fields", fields or {}), settled(source)
     if (ready := ready_made(source, kind, name)) is not None:
         return replace(ready, questions=sample(ready.questions, limit, seed))

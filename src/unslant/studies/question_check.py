@@ -167,7 +167,7 @@ def check_questions(
         >>> [oddity.name for oddity in check.oddities]
         ['identical options']
     """
-    check_arguments(None, 0, answer_base, answer_kind)
+    check_arguments(name, answer_base=answer_base, answer_kind=answer_kind)
     source = settled(source)
     question_set = ready_made(source, Question, name)
     records: list[Record] = []

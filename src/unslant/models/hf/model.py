@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
+from unslant.flags import out_of_range, typed
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs, sort_key
 from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, inference, is_cut, train
@@ -62,6 +63,9 @@ class TransformersModel(ResumableModel):
         adapter: str = "",
         incomplete: str = "",
     ) -> None:
+        typed("engine", engine, Literal["auto", "tree", "plain"])
+        if token_budget is not None and typed("token_budget", token_budget, int) < 1:
+            raise out_of_range("token_budget", token_budget, "1 or more")
         can: frozenset[Ability] = frozenset({"score", "attend", "train"})
         super().__init__(ModelInfo(name=name, can=can, parameters=int(model.num_parameters())))
         if training := [module for module in model.modules() if module.training]:

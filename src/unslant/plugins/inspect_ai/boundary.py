@@ -16,7 +16,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unslant.experiment import LoadOptions
-from unslant.models import Reply
+from unslant.models import GenerateOptions, Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
@@ -232,6 +232,6 @@ def instruction_boundary(
         dataset=MemoryDataset([to_sample(*pair) for pair in pairs], name="instruction_boundary"),
         solver=generate_reply(polisher),
         scorer=boundary_answer(judge),
-        config=GenerateConfig(temperature=temperature),
+        config=GenerateConfig(temperature=GenerateOptions(temperature=temperature).temperature),
         metadata={"unslant": {"task": "instruction_boundary", "seed": seed, "settings": ",".join(names)}},
     )

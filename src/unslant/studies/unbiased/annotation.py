@@ -19,7 +19,7 @@ from unslant.asking import Asked
 from unslant.errors import InputError
 from unslant.experiment.result import StudyResult
 from unslant.files import Cell, TableRow
-from unslant.flags import Flag, path_in
+from unslant.flags import Flag, path_in, typed
 from unslant.metrics import METRICS, Bootstrap, Estimate
 from unslant.metrics.association import beyond_chance
 from unslant.metrics.registry import metric
@@ -157,7 +157,7 @@ def sheet(questions: Any, n: int = 300, *, template: str | Path = "plain", seed:
         >>> rows[0]["expected"], rows[0]["right"]
         ('A', '')
     """
-    if n < 1:
+    if typed("n", n, int) < 1:
         raise InputError(f"{n} items: give 1 or more")
     layout = load_template(template)
     settings = UnbiasedSettings(runs=1, shots=0, no_alone=True, seed=seed)
