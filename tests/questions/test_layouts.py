@@ -316,3 +316,11 @@ def test_empty_texts_under_the_last_letters_are_no_options() -> None:
         question = only(row | {"option": option})
         assert question.options == texts
         assert question.answers == {2}
+
+
+@pytest.mark.parametrize("answers", ["B", ["B"], [1], ["4"]])
+def test_answers_are_the_right_ones_where_another_column_has_the_options(answers: Any) -> None:
+    (question,) = load_questions([{"question": "2 + 2?", "options": ["3", "4"], "answers": answers}])
+    assert question.answers == {1}
+    (other,) = load_questions([{"question": "2 + 2?", "answers": ["3", "4"], "answer": "B"}])
+    assert (other.options, other.answers) == (("3", "4"), {1})

@@ -39,7 +39,7 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
 LAST_RESORT = {
     "question": "text q mcq input inputs".split(),
     "options": "answers target_scores multiple_choice_targets choice option".split(),
-    "answer": "answer_text right_answer gold_index final_decision targets".split(),
+    "answer": "answer_text right_answer gold_index final_decision targets answers".split(),
     "context": "text para document background background_description scenario situation puzzle code hint "
     "support".split(),
 }
