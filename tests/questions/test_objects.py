@@ -563,3 +563,22 @@ def test_belebele() -> None:
 def test_numbered_options_in_capitals() -> None:
     rows = [{"question": f"{i}?", "options": ["x", "y", "z"], "answer": f"Option {1 + i % 3}"} for i in range(6)]
     assert [sorted(q.answers) for q in unslant.load_questions(rows)] == [[i % 3] for i in range(6)]
+
+
+def test_options_that_a_spreadsheet_made_dates_of_are_named_before_every_result(tmp_path: Path) -> None:
+    day, month, whole = datetime.date(2026, 1, 2), datetime.date(2015, 3, 1), datetime.date(2020, 1, 2)
+    rows = [["How many?", day, "13-14", month, "A"], ["When?", whole, whole.replace(day=3), whole.replace(day=4), "B"]]
+    book = openpyxl.load_workbook(workbook(tmp_path / "d.xlsx", a=[["question", "A", "B", "C", "answer"], *rows]))
+    book["a"]["B2"].number_format, book["a"]["D2"].number_format = "d\\-mmm", "[$-409]mmm\\-yy;@"
+    book.save(tmp_path / "d.xlsx")
+    questions = unslant.load_questions(tmp_path / "d.xlsx")
+    assert questions[0].options == ("2-Jan", "13-14", "Mar-15"), "as the sheet shows them"
+    (caveat,) = questions.report.caveats
+    assert "2 options are dates, which a spreadsheet may have made of texts such as 1-2" in caveat
+    assert "2-Jan (" in caveat
+    assert "row 2)" in caveat
+    assert not unslant.load_questions([{"question": "When?", "options": ["2020-01-02", "2020-01-03"], "answer": 0}]
+                                      ).report.caveats  # fmt: skip
+    table = tmp_path / "d.csv"
+    table.write_text("question,A,B,answer\nHow many?,2020-01-02,13-14,A\n")
+    assert "2020-01-02 (" in unslant.load_questions(table).report.caveats[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,10 @@ from unslant.questions.records import BadRecord, Record, is_missing, text_of, us
 
 _ANSWERS = {"answer": (*CHOICE_FIELDS["answer"], *LAST_RESORT["answer"])}
 _Read = tuple[Question, Draft]
+_MOST_PLACES = 4
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d\d?-{_MONTH}|{_MONTH}-\d\d")
+"""What a spreadsheet, and a CSV file saved by one, makes of 1/2 or 10-20 (20-Oct in MedMCQA)."""
 
 
 def passage_note(records: Sequence[Record], columns: Sequence[str], names: Mapping[str, str]) -> str:
@@ -98,6 +103,22 @@ def likely_answers(columns: Sequence[str], names: Mapping[str, str], drafts: Seq
     readings = [*product(READERS, (0, 1))]
     others = [(column, _answers_in(column, drafts)) for column in columns if column not in used]
     return [column for column, raw in others if any(all(_options_named(one, *way) for one in raw) for way in readings)]
+
+
+def dates_in(options: Sequence[str]) -> list[str]:
+    """The options that a spreadsheet may have made of texts: 2-Jan, or a whole date among options of another kind."""
+    dates = [option for option in options if _DATE.fullmatch(option)]
+    return dates if len(dates) < len(options) else [option for option in dates if not option[:4].isdigit()]
+
+
+def dates_caveat(origin: str, read: Sequence[_Read]) -> tuple[str, ...]:
+    """A sentence on the options that a spreadsheet may have made of texts, with their places; none without any."""
+    places = [f"{option} ({draft.record.place})" for question, draft in read for option in dates_in(question.options)]
+    if not places:
+        return ()
+    named = ", ".join([*places[:_MOST_PLACES], *["..."] * (len(places) > _MOST_PLACES)])
+    why = "a spreadsheet may have made of texts such as 1-2 or 1/2; format such cells as text, and write them again"
+    return (f"{origin}: {len(places):,} options are dates, which {why}: {named}.",)
 
 
 def _answers_in(column: str, drafts: Sequence[Draft]) -> list[RawAnswer]:

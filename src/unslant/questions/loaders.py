@@ -139,7 +139,7 @@ def read_source(
     need_answers: bool = True,
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
-    from unslant.questions.agreement import agreements, likely_answers, passage_note
+    from unslant.questions.agreement import agreements, dates_caveat, likely_answers, passage_note
     from unslant.questions.answers import AnswerReader, whole_numbers
     from unslant.questions.fields import CHOICE_FIELDS, draft, find_columns, find_fields
     from unslant.questions.records import is_missing
@@ -201,6 +201,7 @@ def read_source(
         numbering_stripped=sum(item.numbered for _, item in read),
         notes=tuple(map(for_the_caller, filter(None, [*notes, reader.note]))),
         doubts=reader.doubts,
+        caveats=dates_caveat(source.origin, read),
     )
     return bad.whole(source.name, [question for question, _ in read], records, report), records
 
@@ -249,8 +250,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
 
     if not isinstance(source, str | Path):
         return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
-    text = shown(source)
-    path = Path(source)
+    text, path = shown(source), Path(source)
     if isinstance(source, str) and not os.path.isfile(path):
         if text in _EMBEDDED and kind == "questions":
             return Source(name or text, text, list(iter_records(embedded_questions_path(_EMBEDDED[text]))))

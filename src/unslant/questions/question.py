@@ -195,7 +195,7 @@ class LoadReport:
         left = f"{self.origin}: {self.n_skipped:,} of {self.n_read:,} records left out ({reasons})."
         return replace(
             self,
-            caveats=(*([left] if self.skipped else []), *(f"{self.origin}: {doubt}." for doubt in self.doubts)),
+            caveats=(*self.caveats, *[left] * bool(self.skipped), *(f"{self.origin}: {one}." for one in self.doubts)),
             n_loaded=len(questions),
             pinned=sum(bool(question.pinned) for question in choices),
             identical_options=sum(len(set(question.options)) < len(question.options) for question in choices),

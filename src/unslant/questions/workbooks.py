@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import datetime, time
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,10 @@ def _cell(cell: Any) -> str:
         return str(value).upper()
     if isinstance(value, datetime) and value.time() == time():
         value = value.date()  # Excel has dates only as times at midnight
+    if isinstance(value, date):
+        parts = set(_IN_FORMAT.sub("", cell.number_format.split(";")[0]).lower()) & {*"dmy"}
+        if parts == {*"dm"} or parts == {*"my"}:  # as the sheet shows it: 2-Jan may have been typed as 1-2
+            return f"{value.day}-{value:%b}" if "d" in parts else f"{value:%b-%y}"
     if isinstance(value, int | float):
         positive = _IN_FORMAT.sub(lambda part: "".join(filter(None, part.groups())), cell.number_format.split(";")[0])
         sign = _SIGNED.fullmatch(positive)

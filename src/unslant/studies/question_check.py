@@ -18,6 +18,7 @@ from unslant.metrics.sampling import holm
 from unslant.metrics.shortcuts import credit_of, longest
 from unslant.presentations import ALPHABETS
 from unslant.questions import Question, QuestionSet
+from unslant.questions.agreement import dates_in
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
 from unslant.questions.question import with_shared_start
@@ -35,9 +36,6 @@ _SPECIAL = re.compile(
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}\d?|#\d{1,6}|#x[0-9a-f]{1,5});", re.IGNORECASE)
 _DAMAGED = re.compile("\N{REPLACEMENT CHARACTER}|â€|[ÃÂ][\x80-\xbf]")
 """What text in UTF-8 becomes when it is read as Latin-1 or Windows-1252: an apostrophe begins with â€, é is Ã©."""
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d\d?-{_MONTH}|{_MONTH}-\d\d")
-"""What a spreadsheet, and a CSV file saved by one, makes of 1/2 or 10-20 (20-Oct in MedMCQA)."""
 
 
 @dataclass(frozen=True)
@@ -232,9 +230,6 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     def within(pattern: re.Pattern[str]) -> Callable[[Question], object]:
         return lambda q: any(map(pattern.search, (q.stem, q.context, *q.options)))
 
-    def some_dates(q: Question) -> bool:
-        return len({bool(_DATE.fullmatch(option)) for option in q.options}) > 1
-
     tests: tuple[tuple[str, Callable[[Question], object], str], ...] = (
         ("identical options", lambda q: len(set(q.options)) < len(q.options), "which of them is right cannot be known"),
         ("an empty option", lambda q: not all(o.strip() for o in q.options), "shown as a label with nothing after it"),
@@ -247,7 +242,11 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("special tokens spelled", within(_SPECIAL), "taken for text where the tokenizer allows it"),
         ("HTML entities", within(_ENTITY), "asked as they are written, such as &amp;; decode them in the file"),
         ("damaged characters", within(_DAMAGED), "decoded wrongly before; save the file again from its source"),
-        ("a date among other options", some_dates, "a spreadsheet may have made it of a fraction such as 1/2"),
+        (
+            "a date among other options",
+            lambda q: dates_in(q.options),
+            "a spreadsheet may have made it of a fraction such as 1/2",
+        ),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
     rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
