@@ -8,13 +8,11 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from tests.command_line import Ran
 from unslant import compare
-from unslant.experiment import gates
 from unslant.experiment.gates import failed_conditions
 
 Run = Callable[..., Ran]
@@ -176,14 +174,6 @@ def test_a_number_that_the_baseline_does_not_have_is_named(unslant: Run) -> None
     refused = unslant("audit", "--log", log, "--baseline", "none.json")
     assert (refused.code, refused.err) == (2, 'error: none.json, field "provenance": is not a JSON object\n')
     assert f"Missing or undefined in one, or on different scales: {names}." in " ".join(ran.out.split())
-
-
-def test_a_log_that_is_the_baseline_is_read_once(unslant: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Mock(wraps=gates.responses_in)
-    monkeypatch.setattr(gates, "responses_in", read)
-    log = write("a.jsonl", answers("alpha", 0.4))
-    assert unslant("audit", "--log", write("b.jsonl", answers("alpha", 0.5)), "--baseline", log, "-q").code == 0
-    assert read.call_count == 1
 
 
 @pytest.mark.parametrize(("value", "printed"), [(0.59997, "0.59997"), (0.5912345, "0.5912"), ("-inf", "-inf")])

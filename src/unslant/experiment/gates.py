@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,13 +62,8 @@ class Baseline:
         Raises:
             InputError: if the file cannot be read, or holds no result.
         """
-        from unslant.responses.importers.logged import placed
-
         if (values := cls._numbers(path)) is None:
-            recorded = _recorded(kind, path)
-            responses = _read_once(path, os.stat(path).st_mtime_ns, kind.study)
-            with placed(path):
-                result = recorded.of(responses)
+            result = _recorded(kind, path).from_parquet(path)
             return cls(path, result.to_dict(), result)
         return cls(path, values)
 
@@ -107,8 +101,7 @@ class Baseline:
             questions: those to be asked, if known.
         """
         if (values := cls._numbers(path)) is None:
-            study_read = _recorded(kind, path, study).study if kind else study
-            responses = _read_once(path, os.stat(path).st_mtime_ns, study_read)
+            responses = responses_in(path, _recorded(kind, path, study).study if kind else study)
             if not kind or not study:
                 return
             if questions and _paired(kind):
@@ -149,11 +142,12 @@ class Baseline:
         if before and now and before != now:
             raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
-        keys = dict.fromkeys([*(path[-1] for path in result.compared_numbers), *of])
+        whole = WithBaseline(result, self, comparison, remarks, of, caveat)
+        keys = {path[-1]: None for path in result.compared_numbers} | of
         compared = {pair.measure for _, pair in comparison.differences}
-        if left := [_label(key, of) for key in keys if key not in compared]:
+        if left := [whole.label(key) for key in keys if key not in compared]:
             remarks.append(f"Missing or undefined in one, or on different scales: {listed(left, MOST_NAMES)}.")
-        return WithBaseline(result, self, comparison, remarks, of, caveat)
+        return whole
 
     def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:
         """The differences, and by key what each is of, where the result has several numbers of the metric."""
@@ -162,17 +156,15 @@ class Baseline:
         if not paths:
             tiles = {tile.metric.key for tile in result.page().tiles}
             paths = [path for path in now if (metric := metric_at(path)) and (not tiles or metric.key in tiles)]
-        runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
+        runs: dict[str, dict[str, Estimate | None]] = {"before": {}, "now": {}}
         of: dict[str, str] = {}
         metrics = {path: metric_at(path) for path in paths}
         for path, metric in metrics.items():
-            parts = [one.get(path, {}) for one in (before, now)]
-            estimates = [Estimate.from_dict(one) for one in parts if "method" in one]
-            if metric is not None and any(one.defined for one in estimates):
+            pair = [Estimate.from_dict(one[path]) if "method" in one.get(path, ()) else None for one in (before, now)]
+            if metric is not None and any(one and one.defined for one in pair):
                 key = metric.key if result.compared_numbers else ".".join(path)
-                if len(estimates) == len(runs):
-                    for values, estimate in zip(runs.values(), estimates, strict=True):
-                        values[key] = estimate
+                for values, estimate in zip(runs.values(), pair, strict=True):
+                    values[key] = estimate
                 same = [other for other, one in metrics.items() if one is metric]
                 shared = set(path).intersection(*same) if len(same) > 1 else set(path)
                 of[key] = " / ".join(part for part in path[1:] if part not in shared)
@@ -180,12 +172,6 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison, of
-
-
-@lru_cache(maxsize=1)
-def _read_once(path: Path, modified: int, study: str) -> Responses:
-    """The responses in a file; a command checks its baseline before the work and compares with it afterwards."""
-    return responses_in(path, study)
 
 
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:
@@ -270,7 +256,7 @@ class WithBaseline(StudyResult):
         how = "Paired by question." if self.comparison.paired else "Not paired: intervals are rough, often too wide."
         figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
         rows = [
-            {**row, "metric": f"{_of(pair.measure, self.of)}{row['metric']}"}
+            {**row, "metric": f"{self._of(pair.measure)}{row['metric']}"}
             for row, pair in zip(figure.rows, pairs, strict=True)
         ]
         panel = Panel(
@@ -286,15 +272,14 @@ class WithBaseline(StudyResult):
     def _words(self, pair: PairedDifference, claim: Verdict) -> str:
         """A change with an interval that holds for all numbers at once; the table has that of each alone."""
         change = claim.joint if metric_of(pair.measure).share else claim.jointly()
-        return f"{_label(pair.measure, self.of)} {with_interval(change, METRICS['difference'])}"
+        return f"{self.label(pair.measure)} {with_interval(change, METRICS['difference'])}"
 
+    def label(self, key: str) -> str:
+        """A metric's label, after what the difference is of."""
+        return f"{self._of(key)}{metric_of(key).label}"
 
-def _of(key: str, of: Mapping[str, str]) -> str:
-    return f"{of[key]}: " if of.get(key) else ""
-
-
-def _label(key: str, of: Mapping[str, str]) -> str:
-    return f"{_of(key, of)}{metric_of(key).label}"
+    def _of(self, key: str) -> str:
+        return f"{of}: " if (of := self.of.get(key)) else ""
 
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
