@@ -1,16 +1,20 @@
-"""Read a server's reply: log-probabilities of the first token, token ids, whether a thought begins, cached tokens."""
+"""Read a server's reply: log-probabilities of the first token, token ids, whether a thought begins, cached tokens; and
+learn from its refusals what it does not take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
 from unslant.models.base import Malformed, Scored
+from unslant.prompts import FOLDED, Message, folded
 
 BY_ID = "token_id:"
 """Prefix of a token's id where vLLM is asked for ids instead of texts."""
@@ -21,6 +25,19 @@ LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 """How replies of models that think begin, in small letters."""
+LENGTHS = ("max_tokens", "max_completion_tokens")
+"""Names for the length limit of a reply: the usual one, and that of servers which refuse it in chats."""
+REFUSALS = {
+    "max_tokens": re.compile("max_completion_tokens"),
+    "temperature": re.compile(r"temperature\W.{0,60}(support|only|default|deprecated)"),
+    "system": re.compile("system (role|message|prompt)|roles must alternate", re.IGNORECASE),
+}
+"""Part of a chat's request -> what the refusal of a server says that does not take it.
+
+The length limit then goes by its other name, temperature stays what it is by default (1; models that reason take no
+other), and the system message begins the user's first one (Gemma 2, Mistral).
+"""
+_Reply = TypeVar("_Reply")
 
 
 class NoScores(ModelError):
@@ -229,3 +246,68 @@ def echoed(reply: Any, label: str) -> float | None:
         return None
     _check_values(label_values)
     return math.fsum(label_values)
+
+
+@dataclass
+class Refusals:
+    """What one server does not take; requests are sent through :meth:`reply_to`.
+
+    Attributes:
+        parts: keys of :data:`REFUSALS`.
+    """
+
+    parts: set[str] = field(default_factory=set)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a result must say about it, as :attr:`~unslant.models.base.ModelInfo.facts`."""
+        return {"chat_template": (FOLDED,)} if "system" in self.parts else {}
+
+    async def reply_to(
+        self,
+        body: Mapping[str, Any],
+        send: Callable[[dict[str, Any]], Awaitable[_Reply]],
+        refusal: type[Exception],
+        given: Mapping[str, str],
+    ) -> _Reply:
+        """The reply to a request, which is sent again without what the server refuses.
+
+        Args:
+            body: the request; one without messages is sent once, as it is.
+            refusal: the error that ``send`` raises if the server refuses.
+            given: parts that stay, because the user chose them -> what to do if the server refuses them.
+
+        Raises:
+            ModelError: if the server refuses a part in ``given``.
+            Exception: the ``refusal``, if the server refuses for another reason.
+        """
+        refused: set[str] = set()
+        while True:
+            refused |= self.parts
+            try:
+                reply = await send(_without(refused, body) if "messages" in body else dict(body))
+            except refusal as error:
+                named = {part for part, words in REFUSALS.items() if words.search(str(error))}
+                self.parts |= refused - named  # without these, it refuses something else
+                if insisted := sorted(named.intersection(given)):
+                    raise ModelError(f"{error}: {given[insisted[0]]}") from error
+                if named <= refused or "messages" not in body:
+                    raise
+                refused |= named
+            else:
+                self.parts |= refused  # only now: the refusal may have been about something else
+                return reply
+
+
+def _without(refused: Collection[str], body: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat's request in the form for a server that refuses these parts."""
+    request = dict(body)
+    usual, other = LENGTHS
+    if "system" in refused:
+        turns = [Message(turn["role"], turn["content"]) for turn in body["messages"]]
+        request["messages"] = [asdict(message) for message in folded(turns)]
+    if usual in refused and usual in request:
+        request.setdefault(other, request.pop(usual))
+    if "temperature" in refused:
+        request.pop("temperature", None)
+    return request

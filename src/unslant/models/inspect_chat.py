@@ -20,9 +20,9 @@ from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
+from unslant.models.first_token import Refusals
 from unslant.models.http import causes, error_in, hint_of, is_loopback, redirected
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
-from unslant.models.refusals import Refusals
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
 from unslant.replies.extraction import CUT, WITHHELD
@@ -47,16 +47,10 @@ class InspectChat(ChatModel):
         model: one of inspect's models.
         generate: by default temperature 0 and at most 1000 tokens.
         options: connections, retries and timeout.
-        refusals: what the server does not take, where it is known.
     """
 
     def __init__(
-        self,
-        model: Any,
-        name: str,
-        generate: GenerateOptions | None = None,
-        options: ModelOptions | None = None,
-        refusals: Refusals | None = None,
+        self, model: Any, name: str, generate: GenerateOptions | None = None, options: ModelOptions | None = None
     ) -> None:
         from inspect_ai.model import GenerateConfig
 
@@ -68,7 +62,7 @@ class InspectChat(ChatModel):
         super().__init__(ModelInfo(name=name, identity=identity, engine=type(self).__name__, remote=True))
         _keep_system(model.api)
         self._model, self._probed = model, False
-        self._refusals = refusals or Refusals()
+        self._refusals = getattr(model.api, "refusals", Refusals())
         self._secrets = options.secrets()
         self._connections = options.connections or CONNECTIONS
         self._config = GenerateConfig(
@@ -86,7 +80,7 @@ class InspectChat(ChatModel):
         return replace(self._info, facts=self._refusals.facts)
 
     def at(self, generate: GenerateOptions) -> InspectChat:
-        other = self.counted_here(InspectChat(self._model, self.name, generate, self._how, self._refusals))
+        other = self.counted_here(InspectChat(self._model, self.name, generate, self._how))
         other._probed = self._probed
         return other
 
@@ -250,7 +244,7 @@ def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
     return [kinds[message.role](content=message.content) for message in messages]
 
 
-def _served(get_model: Any, name: str, url: str, refusals: Refusals) -> Any:
+def _served(get_model: Any, name: str, url: str) -> Any:
     """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
     from openai import DefaultAsyncHttpxClient
 
@@ -271,7 +265,8 @@ def _served(get_model: Any, name: str, url: str, refusals: Refusals) -> Any:
     model.api.http_client.follow_redirects = False
     model.api.http_client.event_hooks["response"].append(_with_status)
     completions = model.api.client.chat.completions
-    completions.create = _adapted(completions.create, refusals)
+    model.api.refusals = Refusals()  # shared by all that ask this model, as InspectChat.at makes
+    completions.create = _adapted(completions.create, model.api.refusals)
     return model
 
 
@@ -330,12 +325,11 @@ def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) ->
     if base_url and (reason := refusal(base_url)):  # before the seconds that importing inspect takes
         raise ModelError(f"{name}: no connection to {url_without_secrets(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{name}, asked for replies,").get_model
-    refusals = Refusals()
     try:
         # Not memoized: a model's connections belong to the event loop that it runs on.
-        model = _served(get_model, name, base_url, refusals) if base_url else get_model(name, memoize=False)
+        model = _served(get_model, name, base_url) if base_url else get_model(name, memoize=False)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
         reason = " ".join(filter(None, lines)) or type(error).__name__
         raise ModelError(f"{name}: inspect cannot load it: {reason}") from error
-    return InspectChat(model, name, generate, options, refusals)
+    return InspectChat(model, name, generate, options)

@@ -26,9 +26,8 @@ from unslant.errors import ModelError
 from unslant.models import first_token
 from unslant.models.answered import named_in
 from unslant.models.base import Cost, Malformed, Scored
-from unslant.models.first_token import TOLERANCE, choice_of, scores_in, top_logprobs
+from unslant.models.first_token import LENGTHS, TOLERANCE, Refusals, choice_of, scores_in, top_logprobs
 from unslant.models.http import Endpoint, Refused
-from unslant.models.refusals import LENGTHS, Refusals
 from unslant.prompts import Prompt
 
 TOPS = (100, 20, 5)

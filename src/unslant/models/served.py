@@ -22,11 +22,10 @@ import httpx
 from unslant.errors import ModelError, one_of
 from unslant.models.base import Malformed, Scored
 from unslant.models.concurrent import Limit
-from unslant.models.first_token import NoScores
+from unslant.models.first_token import LENGTHS, NoScores
 from unslant.models.http import Connection, Refused, hint_of, placed
 from unslant.models.http_model import HttpModel, entries_in
 from unslant.models.label_scores import KINDS, LabelScorer, ServerKind, known_by, known_from
-from unslant.models.refusals import LENGTHS
 from unslant.prompts import Prompt, by_question
 
 LOOK = 5.0
