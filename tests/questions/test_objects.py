@@ -582,3 +582,9 @@ def test_options_that_a_spreadsheet_made_dates_of_are_named_before_every_result(
     table = tmp_path / "d.csv"
     table.write_text("question,A,B,answer\nHow many?,2020-01-02,13-14,A\n")
     assert "2020-01-02 (" in unslant.load_questions(table).report.caveats[0]
+
+
+def test_a_title_above_the_header_is_said_to_be_one(tmp_path: Path) -> None:
+    rows = [["Quiz 2024", None, None, None], ["question", "A", "B", "answer"], ["Who?", "x", "y", "A"]]
+    with pytest.raises(InputError, match="none of Quiz 2024 is a usual column name; this row looks like a title"):
+        unslant.load_questions(workbook(tmp_path / "set.xlsx", a=rows))

@@ -323,9 +323,11 @@ def _under_header(
                 continue
             header = _headerless(row)
             if header is None:
-                cells = ", ".join(cell.strip()[:30] for cell in row[:12])
+                cells = ", ".join(cell.strip()[:30] for cell in row[:12] if cell.strip())
                 such = f", such as {', '.join(list(columns)[:6])}" * bool(columns)
                 hint = _HEADERLESS if noun == "question" else f"; the first line must name the columns{such}"
+                if len(row) > 1 and not any(map(str.strip, row[1:])):
+                    hint = "; this row looks like a title: delete it, so that the names of the columns come first"
                 raise InputError.at(place, f"no header was found: none of {cells} is a usual column name{hint}")
         if len(row) != len(header):
             reason = f"{len(row)} columns, where the file has {len(header)}"

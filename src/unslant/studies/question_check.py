@@ -293,8 +293,8 @@ def gold_positions(questions: Sequence[Question]) -> GoldPositions:
 def _headline(check: QuestionCheck) -> str:
     skewed, long = (p < LEVEL for p in check.tests)
     left_out = {f"left out: {reason}" for reason in check.questions.report.skipped}  # a caveat above has them
-    names = [f"{one.name} ({one.count:,})" for one in check.oddities if one.name not in left_out]
-    names += ["right answers favour a position"] * skewed
+    named = dict.fromkeys(f"{one.name} ({one.count:,})" for one in check.oddities if one.name not in left_out)
+    names = [*named, *["right answers favour a position"] * skewed]
     names += [f"the longest option is right {_than_chance(check)}"] * long
     if names:
         return f"To check: {listed(names, 4)}"
