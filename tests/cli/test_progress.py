@@ -149,7 +149,7 @@ def test_loading_is_said_at_once_on_a_terminal_and_after_a_second_elsewhere(monk
         said.set()
 
     plain = ProgressView(write)
-    with plain.loading("quick"):
+    with plain.loading("quick", after=600):
         pass
     with plain.loading("slow"):
         assert said.wait(60)
