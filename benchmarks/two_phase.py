@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.auditing import PART
-from unslant.auditing.phases import next_part
+from unslant.auditing.phases import next_part, noise_between_squares
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import order_slots
@@ -31,7 +31,6 @@ from unslant.metrics.two_phase import (
     TwoPhaseValues,
     known_values,
     least_margin,
-    noise_between_squares,
     over_squares,
     two_phase_values,
 )

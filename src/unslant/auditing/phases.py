@@ -16,9 +16,10 @@ from unslant.arrays import Bools, Floats
 from unslant.auditing import OrderDesign
 from unslant.metrics import Bootstrap, Estimate, read_scores, wilson
 from unslant.metrics.accuracy import expected_accuracy
-from unslant.metrics.estimate import normal_quantile
+from unslant.metrics.estimate import normal_quantile, yes_or_no
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import TwoPhaseValues, noise_between_squares, yes_or_no
+from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import TwoPhaseValues, over_squares, whole_part
 from unslant.presentations import Asked
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Responses, Run
@@ -78,6 +79,14 @@ def _joined(responses: Responses, more: Responses, questions: Sequence[Question]
     at = SCHEMA.get_field_index("kind")
     table = table.set_column(at, SCHEMA.field(at), pa.array(kinds, pa.string())).take(pa.array(sequence))
     return Responses(table, responses.run, responses.questions)
+
+
+def noise_between_squares(scores: OrderScores) -> Floats:
+    """(n,) variance of the share right between the squares of each question shown in all orders."""
+    pairs, rows = over_squares(replace(whole_part(scores), full=scores.full))
+    right, counts = expected_accuracy(pairs), np.bincount(rows)
+    mean, square = (np.bincount(rows, right**power) / np.maximum(1, counts) for power in (1, 2))
+    return np.asarray(np.maximum(0.0, square - mean**2)[counts > 0])
 
 
 def next_part(phased: TwoPhaseValues, full: Bools, means: Floats, noise: Floats, bootstrap: Bootstrap) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics.estimate import Estimate, yes_or_no
 from unslant.metrics.registry import Measured, Numbers, metric, question_metric
 from unslant.metrics.scores import OrderScores, choose, credit, is_right, is_tie, over_orders
 
@@ -206,12 +206,10 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
         return ChanceTest(Estimate.undefined("no answer"), math.nan, False)
     # narrower bounds than those of any difference of shares: of four options, all right is 0.75 above chance, not 1
     bounds = -float(chance[both].max()), 1 - float(chance[both].min())
-    yes_or_no = bool(np.isin(right[both], (0.0, 1.0)).all())
-    excess = bootstrap.mean(
-        np.where(both, right - chance, np.nan), bounds=bounds, swings=yes_or_no, room="bounds, unsure"
-    )
+    sure = yes_or_no(right[both])
+    excess = bootstrap.mean(np.where(both, right - chance, np.nan), bounds=bounds, swings=sure, room="bounds, unsure")
     right, chance = right[both], chance[both]
-    if yes_or_no and not bootstrap.sampling.clustered:
+    if sure and not bootstrap.sampling.clustered:
         p = _at_least(int(right.sum()), chance)
     else:
         sampling, weights, residuals = bootstrap.sampling, both.astype(np.float64), np.zeros(len(both))

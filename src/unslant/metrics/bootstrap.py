@@ -99,7 +99,7 @@ class Bootstrap:
         Args:
             share: whether values are shares of something; if not, they are differences of shares.
             bounds: least and greatest possible value, if neither. The mean stays within them also where single values
-                do not (:func:`~unslant.metrics.left_out.extended`).
+                do not (:func:`~unslant.metrics.two_phase.extended`).
             swings: whether values are 1 or 0, for right or wrong, less a mean over orders or a chance.
             room: see :data:`Room`.
             note: why there is no value, where no question has one.

@@ -271,6 +271,11 @@ class Verdict:
         return self.estimate.n < FEWEST
 
 
+def yes_or_no(values: Floats) -> bool:
+    """Whether all values other than nan are 0 or 1."""
+    return bool(np.isin(values[np.isfinite(values)], (0.0, 1.0)).all())
+
+
 def verdict(
     estimate: Estimate, *, null: float = 0.0, bound: float | None = None, looked_at: int = 1, p: float | None = None
 ) -> Verdict:

@@ -17,12 +17,11 @@ from unslant.metrics.association import p_of_pairs, pbm_accuracy
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.left_out import extended, room_left_out, with_left_out
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, measure, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.two_phase import TwoPhaseValues, whole_part
+from unslant.metrics.two_phase import TwoPhaseValues, extended, room_left_out, whole_part, with_left_out
 
 FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 

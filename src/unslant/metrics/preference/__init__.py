@@ -14,11 +14,11 @@ from unslant.arrays import Floats, Ints
 from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import at_slot, ordinal
-from unslant.metrics.left_out import extended, represented, room_left_out, with_left_out
 from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch, Kind, Place, Places, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.sampling import holm, student
 from unslant.metrics.scores import OrderScores, credit
+from unslant.metrics.two_phase import extended, represented, room_left_out, with_left_out
 from unslant.responses import DECISION
 
 LAST = "last"
