@@ -113,10 +113,12 @@ def dates_in(options: Sequence[str]) -> list[str]:
 
 def dates_caveat(origin: str, read: Sequence[_Read]) -> tuple[str, ...]:
     """A sentence on the options that a spreadsheet may have made of texts, with their places; none without any."""
-    places = [f"{option} ({draft.record.place})" for question, draft in read for option in dates_in(question.options)]
+    rows = ((question, draft.record.place.removeprefix(f"{origin}, ")) for question, draft in read)
+    places = [f"{option} ({place})" for question, place in rows for option in dates_in(question.options)]
     if not places:
         return ()
-    named = ", ".join([*places[:_MOST_PLACES], *["..."] * (len(places) > _MOST_PLACES)])
+    more = len(places) - _MOST_PLACES
+    named = ", ".join(places[:_MOST_PLACES]) + f" and {more:,} more" * (more > 0)
     why = "a spreadsheet may have made of texts such as 1-2 or 1/2; format such cells as text, and write them again"
     return (f"{origin}: {len(places):,} options are dates, which {why}: {named}.",)
 
