@@ -81,7 +81,8 @@ def decoded(content: bytes, path: object, line: int = 1) -> str:
     except UnicodeDecodeError as error:
         line += content.count(b"\n", 0, error.start)
         kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
-        raise InputError.at(path, f"{kind} text; save the file as UTF-8", line=line) from None
+        excel = " (CSV UTF-8 in Excel's list of types)" * str(path).lower().endswith(".csv")
+        raise InputError.at(path, f"{kind} text; save the file as UTF-8{excel}", line=line) from None
 
 
 def files_within(folder: Path, most: int = 10_000) -> list[Path]:

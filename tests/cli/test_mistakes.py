@@ -120,7 +120,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair curly.csv": ("curly.csv, line 2", "straight quotation marks"),
     "audit fair open.csv": ("open.csv, line 2", "quotation mark left open"),
     "audit fair twice.csv": ("twice.csv, line 1", "same name, 'A'"),
-    "audit fair latin.csv": ("latin.csv, line 2", "save the file as UTF-8"),
+    "audit fair latin.csv": ("latin.csv, line 2", "save the file as UTF-8 (CSV UTF-8 in Excel"),
     "audit fair wide.csv": ("wide.csv, line 1", "UTF-16", "save the file as UTF-8"),
     "audit fair same_id.jsonl": ('same_id.jsonl, line 7, field "id"', "'q0' was used before", "line 1", "--fields id="),
     "audit fair letter.jsonl": ('letter.jsonl, line 4, field "answer"', "'E'", "A to C", "--skip-bad"),
