@@ -204,7 +204,7 @@ def test_a_baseline_that_is_neither_a_result_nor_a_log(tmp_path: Path, logs: Pat
     (tmp_path / "x.json").write_text('{"a": 1}')
     letters = str(logs / "lm_eval" / "samples_letter.jsonl")
     ran = unslant("audit", "--log", letters, "--baseline", str(tmp_path / "x.json"))
-    assert (ran.code, "is not a result of ours" in ran.err) == (2, True)
+    assert (ran.code, "holds no result to compare with" in ran.err) == (2, True)
 
 
 def without(result: AuditResult, keep: list[bool], failed: list[bool]) -> AuditResult:

@@ -243,7 +243,7 @@ def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
 
 
 def represented(scores: OrderScores) -> Floats:
-    """(Q,) how many questions each that was asked in all orders stands for: itself, and its part of those left out."""
+    """(Q,) how many questions each that was asked in all orders represents: itself, and its part of those left out."""
     if scores.stopped is None or scores.checked is None:
         return np.ones(len(scores))
     return np.asarray(1 + scores.stopped.sum() / max(1, scores.checked.sum()) * scores.checked)
