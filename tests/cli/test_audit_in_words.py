@@ -129,6 +129,18 @@ def test_a_dry_run_counts_every_prompt_that_is_scored(unslant: Callable[..., Ran
     assert "by the model's tokenizer" in dry.out
 
 
+def test_a_chat_model_without_its_template_is_the_likely_cause_of_replies_without_an_answer(
+    unslant: Callable[..., Ran], tmp_path: Path
+) -> None:
+    rows = [{"question": f"Is {i} even?", "options": ["yes", "no"], "answer": "AB"[i % 2]} for i in range(4)]
+    (tmp_path / "even.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("audit", "words", tmp_path / "even.jsonl", "--elicit", "generate", "--no-store")
+    plain, chat = unslant(*words), unslant(*words, "--chat")
+    assert (plain.code, chat.code) == (3, 0)
+    assert "contains an answer; a chat model may have been asked without --chat\n" in plain.err
+    assert "asked without" not in chat.out
+
+
 def test_a_dry_run_counts_the_replies_that_may_be_asked_for_again(unslant: Callable[..., Ran]) -> None:
     ran = unslant("audit", "words", *ASK, "--ask-again", "--repeats", 3, "--dry-run", "--price", 1, "--max-tokens", 9)
     assert ran.code == 0, ran.err

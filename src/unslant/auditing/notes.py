@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
 from unslant.auditing.until_rule import ANYTIME
-from unslant.experiment.page_parts import cost_lines, in_one_line, logged_lines
+from unslant.experiment.page_parts import cost_lines, in_one_line, logged_lines, why_unread
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
@@ -92,7 +92,7 @@ def failure_lines(result: AuditResult) -> list[str]:
         lines.append(
             f"No answer in {counts.unanswered_rows:,} of {replies} (unparsed, "
             "conflicting, cut, refused, or naming none or several options): these count as wrong, and their questions "
-            "as inconsistent."
+            f"as inconsistent{why_unread(result.run, counts.unanswered_rows / counts.rows)}."
         )
     return lines
 

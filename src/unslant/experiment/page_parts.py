@@ -85,8 +85,18 @@ def unanswered(responses: Responses) -> str:
         why = in_one_line(first["raw"] or "") or (missing if first["elicitation"] == GENERATE else "without a score")
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
-        return f"none of {count(len(table), 'response')} of {name} contains an answer"
+        return f"none of {count(len(table), 'response')} of {name} contains an answer{why_unread(responses.run)}"
     return ""
+
+
+def why_unread(run: Run, share: float = 1.0) -> str:
+    """The end of a sentence on a share of replies without an answer: a local model may need its chat template.
+
+    Servers always use theirs. Empty where it was used, or for fewer than half of the replies.
+    """
+    local = any(model.digest for model in run.provenance.models)
+    likely = share > 0.5 and local and run.settings.get("chat") is False
+    return "; a chat model may have been asked without --chat=True" * likely
 
 
 def in_one_line(reason: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from unslant.experiment.page_parts import FEW, asked_about, cost_lines, spent
+from unslant.experiment.page_parts import FEW, asked_about, cost_lines, spent, why_unread
 from unslant.metrics import METRICS, verdict, verdicts
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -62,7 +62,8 @@ def unread(*results: UnbiasedResult) -> list[str]:
             replies = result.metrics.replies[key]
             if (share := replies["unreadable"].value) > FEW:
                 right = f"(right among readable replies: {number(replies['readable'], METRICS['readable'])})"
-                shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}."))
+                why = why_unread(result.run, share)
+                shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}{why}."))
             if result.outcomes.replied and (share := replies["errors"].value) > FEW:
                 shares.append((share, f"{who}{percent(share)} of the requests {words} got no reply."))
     return [words for _, words in sorted(shares, reverse=True)]
