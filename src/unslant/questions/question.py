@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
+from unslant.arrays import grouped
 from unslant.files import check_text
 
 MIN_OPTIONS = 2
@@ -281,16 +282,12 @@ def with_shared_start(questions: Iterable[Question]) -> list[Question]:
 
     Empty if all of these begin alike, as with an instruction.
     """
-    by_start: dict[str, list[Question]] = {}
-    for question in questions:
-        start = " ".join(question.stem.split())[:SHARED_START]
-        if not question.context and len(start) == SHARED_START:
-            by_start.setdefault(start, []).append(question)
-    shared = [group for group in by_start.values() if len(group) > 1]
+    by_start = grouped((" ".join(one.stem.split())[:SHARED_START], one) for one in questions if not one.context)
+    shared = [group for start, group in by_start.items() if len(start) == SHARED_START and len(group) > 1]
     return [question for group in shared for question in group] if len(shared) > 1 else []
 
 
-class _Texts(NamedTuple):
+class Texts(NamedTuple):
     """The texts of a question, in one form of writing; sorted where there are several."""
 
     stem: str
@@ -310,7 +307,9 @@ def same_questions(a: Mapping[str, Question | int], b: Mapping[str, Question | i
     Args:
         a, b: question by id; its number of options where its text was not recorded.
     """
-    texts_a, texts_b = ({name: _folded(one) for name, one in questions.items()} for questions in (a, b))
+    texts_a, texts_b = (
+        {name: one if isinstance(one, int) else folded(one) for name, one in questions.items()} for questions in (a, b)
+    )
     by_id = [name for name in texts_a if name in texts_b and _agree(texts_a[name], texts_b[name])]
     for name in by_id:
         del texts_a[name], texts_b[name]
@@ -325,16 +324,15 @@ def texts_known(*sets: Mapping[str, Question | int]) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)  # a leaderboard compares each set with others, and models were asked the same questions
-def _folded(question: Question | int) -> _Texts | int:
-    if isinstance(question, int):
-        return question
+def folded(question: Question) -> Texts:
+    """Its texts without regard to case and white space."""
     texts = (question.stem, question.context, *question.options)
     stem, context, *options = (" ".join(text.split()).casefold() for text in texts)
     right = tuple(sorted(options[place] for place in question.answers))
-    return _Texts(stem.removeprefix("question:").strip(), tuple(sorted(options)), right, context)
+    return Texts(stem.removeprefix("question:").strip(), tuple(sorted(options)), right, context)
 
 
-def _agree(a: _Texts | int, b: _Texts | int) -> bool:
+def _agree(a: Texts | int, b: Texts | int) -> bool:
     """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
     if isinstance(a, int) or isinstance(b, int):
         return len({one if isinstance(one, int) else len(one.options) for one in (a, b)}) == 1
@@ -342,7 +340,7 @@ def _agree(a: _Texts | int, b: _Texts | int) -> bool:
     return a[1:3] == b[1:3] and all(one in other or other in one for one, other in pairs)
 
 
-def _unique(texts: Mapping[str, _Texts | int]) -> dict[tuple[object, ...], str]:
+def _unique(texts: Mapping[str, Texts | int]) -> dict[tuple[object, ...], str]:
     """Id by stem and options, of those that only one question has."""
     pairs = {name: one[:2] for name, one in texts.items() if not isinstance(one, int)}
     often = Counter(pairs.values())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unslant.arrays import Jsonable, jsonable
+from unslant.arrays import Jsonable, grouped, jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.accuracy import LEVEL, above_chance
@@ -21,7 +21,7 @@ from unslant.questions import Question, QuestionSet
 from unslant.questions.agreement import dates_in
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
-from unslant.questions.question import with_shared_start
+from unslant.questions.question import folded, with_shared_start
 from unslant.questions.records import Record, settled
 from unslant.reports import Column, Figure, Page, Panel, Plot, charts
 from unslant.reports.numbers import count, listed, p_words, percent, with_interval
@@ -219,12 +219,9 @@ def _examples(values: Iterable[Any]) -> tuple[str, ...]:
 
 def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     questions, report = list(question_set), question_set.report
-    wordings: defaultdict[object, list[Question]] = defaultdict(list)
-    for question in questions:
-        options = tuple(sorted(map(_folded, question.options)))
-        wordings[_folded(question.context), _folded(question.stem), options].append(question)
+    wordings = grouped((folded(question)._replace(right=()), question) for question in questions)
     repeated = {q.id for same in wordings.values() for q in same[1:]}
-    disputed = {q.id for same in wordings.values() for q in same if len({_right(other) for other in same}) > 1}
+    disputed = {q.id for same in wordings.values() for q in same if len({frozenset(folded(o).right) for o in same}) > 1}
     on_passages = {q.id for q in with_shared_start(questions)}
 
     def within(pattern: re.Pattern[str]) -> Callable[[Question], object]:
@@ -258,31 +255,20 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     return tuple(rows)
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _right(question: Question) -> frozenset[str]:
-    return frozenset(_folded(question.options[i]) for i in question.answers)
-
-
 def gold_positions(questions: Sequence[Question]) -> GoldPositions:
     """Count the positions of right options and test whether all are equally frequent."""
-    by_size: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for question in questions:
-        if len(question.answers) == 1:
-            by_size[len(question.options)][next(iter(question.answers))] += 1
+    by_size = grouped((len(one.options), next(iter(one.answers))) for one in questions if len(one.answers) == 1)
     size = max(by_size, default=0)
     counts, expected = [0] * size, [0.0] * size
     statistic, degrees, tested = 0.0, 0, 0
-    for n, right in by_size.items():
-        even = right.total() / n
+    for n, places in by_size.items():
+        right, even = Counter(places), len(places) / n
         for position in range(n):
             counts[position] += right[position]
             expected[position] += even
         if even >= LEAST_EXPECTED:
             statistic += sum((right[position] - even) ** 2 for position in range(n)) / even
-            degrees, tested = degrees + n - 1, tested + right.total()
+            degrees, tested = degrees + n - 1, tested + len(places)
     from scipy.special import chdtrc
 
     # the p-value of a file with every right option in one place would underflow to 0
