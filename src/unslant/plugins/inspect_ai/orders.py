@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
@@ -28,6 +29,7 @@ from unslant.questions.pinned import find_pinned
 from unslant.responses import GENERATE
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.importers.inspect_log import SHOWN, read_page, target_places
+from unslant.studies.unbiased.metrics import mean_defined
 
 
 @overload
@@ -226,17 +228,18 @@ def _numbers(pages: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     scores = [read_scores(table) for table in tables]
     measures = [measure(one) for one in scores]
     rights: dict[str, list[float]] = {}
-    for one, values in zip(scores, measures, strict=True):
+    pairs = list(zip(scores, measures, strict=True))
+    for one, values in pairs:
         for name, value in zip(one.ids, _right(values), strict=True):
             if not math.isnan(value):
                 rights.setdefault(name, []).append(value)
     right = np.array([np.mean(values) for values in rights.values()])
     unsure = preference(scores[0])
     numbers = {
-        "mean_over_orders": _mean([right]),
+        "mean_over_orders": mean_defined(right),
         "stderr": float(right.std(ddof=1)) / math.sqrt(len(right)) if len(right) > 1 else math.nan,
-        "consistency": _mean([values["consistency"] for values in measures]),
-        "pbm": _mean([m["pbm"] for one, m in zip(scores, measures, strict=True) if one.elicitation != GENERATE]),
+        "consistency": mean_defined(chain(*(values["consistency"] for values in measures))),
+        "pbm": mean_defined(chain(*(m["pbm"] for one, m in pairs if one.elicitation != GENERATE))),
         "unanswered": sum(one.n_unanswered + one.n_failed for one in scores) / len(pages),
         unsure.phrase: unsure.unsure.value,
     }
@@ -247,11 +250,6 @@ def _right(values: QuestionValues) -> Floats:
     """Share of orders in which each question is answered correctly; 0 or 1 where it has only the published order."""
     expected = values["expected_accuracy"]
     return expected if np.isfinite(expected).any() else values["accuracy"]
-
-
-def _mean(epochs: Sequence[Floats]) -> float:
-    numbers = [value for values in epochs for value in values if not math.isnan(value)]
-    return float(np.mean(numbers)) if numbers else math.nan
 
 
 @task(name="in_orders")
