@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Floats, Jsonable, grouped
 from unslant.errors import shortened
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.accuracy import Calibration, calibration, vote
@@ -147,13 +147,9 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     """What the replies of an audit show; each request counts once, and repeats for noise alone."""
     rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
     once = [row for row in rows if not row.repeat]
-    by_order: dict[str, list[int]] = defaultdict(list)
-    by_page: dict[str, dict[tuple[int, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        by_page[row.question_id][row.contents].append(row.choice)
-        if not row.repeat:
-            by_order[row.question_id].append(row.choice)
-    by_repeat = {name: [page for page in pages.values() if len(page) > 1] for name, pages in by_page.items()}
+    by_order = grouped((row.question_id, row.choice) for row in once)
+    by_page = grouped(((row.question_id, row.contents), row.choice) for row in rows)
+    by_repeat = grouped((name, answers) for (name, _), answers in by_page.items() if len(answers) > 1)
 
     def share(holds: Callable[[Response], bool], *, of_answerable: bool = False) -> Estimate:
         """The share of the replies that came; or of those to questions with a right option."""
@@ -200,13 +196,10 @@ def _again(rows: Sequence[Response], right: Callable[[Callable[[Response], int]]
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
-    orders: dict[int, set[tuple[int, ...]]] = {}
-    for row in rows:
-        orders.setdefault(row.n_options, set()).add(row.contents)
-    counts: dict[tuple[int, tuple[int, ...]], Counter[str]] = {}
-    for row in rows:
-        order = row.contents if len(orders[row.n_options]) <= MOST_ORDERS else ()
-        counts.setdefault((row.n_options, order), Counter())[_outcome(row)] += 1
+    orders = grouped((row.n_options, row.contents) for row in rows)
+    few = {n for n, shown in orders.items() if len({*shown}) <= MOST_ORDERS}
+    named = (((row.n_options, row.contents if row.n_options in few else ()), _outcome(row)) for row in rows)
+    counts = {key: Counter(outcomes) for key, outcomes in grouped(named).items()}
     outcomes = ("ok", "none_or_several", "unparsed", "conflict", "cut", "refused", "error")
     return tuple(
         OrderReplies(*key, c.total() - c["error"], *map(c.__getitem__, outcomes)) for key, c in sorted(counts.items())

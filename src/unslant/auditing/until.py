@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats, Ints
+from unslant.arrays import Floats, Ints, grouped
 from unslant.asking import Asked, Progress, ask
 from unslant.auditing import OrderDesign
 from unslant.auditing.phases import noise_between_squares
@@ -115,10 +115,8 @@ def _draws(questions: Sequence[Question], seed: int) -> list[list[Question]]:
     """The questions in the order asked, those of one passage together."""
     unit = Sampling(len(questions), None, [question.context for question in questions]).unit.tolist()
     first = {number: i for i, number in reversed(list(enumerate(unit)))}  # a passage comes with its first question
-    draws: dict[int, list[Question]] = {unit[i]: [] for i in ranked(questions, seed) if first[unit[i]] == i}
-    for question, number in zip(questions, unit, strict=True):
-        draws[number].append(question)
-    return list(draws.values())
+    members = grouped(zip(unit, questions, strict=True))
+    return [members[unit[i]] for i in ranked(questions, seed) if first[unit[i]] == i]
 
 
 def _cost(pages: Iterable[Asked], elicitation: Elicitation) -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unslant.arrays import grouped
 from unslant.asking import Asked, ask_again, ask_for_replies
 from unslant.auditing import AuditSettings, orders_in_words
 from unslant.errors import InputError
@@ -15,7 +16,7 @@ from unslant.presentations import Chooser, given_order, parse_labels, present, r
 from unslant.presentations.orders import question_rng
 from unslant.questions import Question
 from unslant.questions.loaders import sample
-from unslant.responses import Response, Responses
+from unslant.responses import Responses
 from unslant.responses.run import AdaptiveRun
 
 FEWEST_CHECKED = 10
@@ -126,10 +127,8 @@ def _stopped(responses: Responses, schedule: Schedule, settings: AuditSettings) 
 
     The ones drawn show the cost of stopping: their vote over all orders may differ from the answer so far.
     """
-    answers: dict[str, list[Response]] = {}
-    for row in responses.rows():
-        if not row.repeat and row.question_id in schedule.further:
-            answers.setdefault(row.question_id, []).append(row)
+    rows = (row for row in responses.rows() if not row.repeat and row.question_id in schedule.further)
+    answers = grouped((row.question_id, row) for row in rows)
     agreeing = sorted(name for name, rows in answers.items() if rows[0].choice == rows[1].choice != -1)
     n = max(math.ceil(settings.calibrate * len(agreeing)), min(FEWEST_CHECKED, len(agreeing)))
     checked = sorted(question_rng("", settings.seed, "calibrate").sample(agreeing, n))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, grouped
 from unslant.debiasing.asker import Asker, ask_orders
 from unslant.debiasing.base import Method, OrderDebiaser, Outcome
 from unslant.errors import InputError
@@ -75,9 +75,7 @@ def drawn(ids: Sequence[str], sizes: Sequence[int], share: float, seed: int) -> 
     Args:
         ids, sizes: id and number of options of each question.
     """
-    groups: dict[int, list[int]] = {}
-    for i in sorted(range(len(ids)), key=lambda i: ids[i]):
-        groups.setdefault(sizes[i], []).append(i)
+    groups = grouped((sizes[i], i) for i in sorted(range(len(ids)), key=lambda i: ids[i]))
     sample = []
     for n, group in sorted(groups.items()):
         sample += question_rng("", seed, f"estimation-{n}").sample(group, max(1, round(share * len(group))))
@@ -100,11 +98,9 @@ def ask_labels(
     asker: Asker, questions: Sequence[Question], orders_of: Callable[[Question], list[Order]]
 ) -> dict[int, list[Floats]]:
     """By number of options n, the (K, n) label probabilities of each question under its K orders."""
-    by_label: dict[int, list[Floats]] = {}
     orders = [orders_of(question) for question in questions]
-    for contents, probs in zip(orders, ask_orders(asker, questions, orders), strict=True):
-        by_label.setdefault(probs.shape[1], []).append(np.take_along_axis(probs, np.asarray(contents), axis=1))
-    return by_label
+    pairs = zip(orders, ask_orders(asker, questions, orders), strict=True)
+    return grouped((probs.shape[1], np.take_along_axis(probs, np.asarray(order), axis=1)) for order, probs in pairs)
 
 
 def sizes_without(sizes: Collection[int], questions: Sequence[Question]) -> list[int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from unslant.arrays import grouped
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, CONTROL, Presentation, present
 from unslant.presentations.orders import question_rng, wording
@@ -53,9 +54,7 @@ class ShotChooser:
                 f"{k} worked examples requested, but only {len(usable)} of {len(pool)} questions to choose from have "
                 f"exactly one right option{' and no pinned ones' * (not by_subject)}: use fewer shots or another file"
             )
-        self._groups: dict[str, list[Question]] = defaultdict(list)
-        for question in usable:
-            self._groups[question.subject if by_subject else ""].append(question)
+        self._groups = grouped((question.subject if by_subject else "", question) for question in usable)
         # the control question is of no subject: its examples may be of any
         self._groups |= {_OF_CONTROLS: usable} if by_subject else {}
         self._lines: dict[str, list[Question]] = {}
@@ -69,7 +68,7 @@ class ShotChooser:
                 f"--shots-by-subject: question {question.id!r} has no subject; name its column with "
                 "--fields subject=COLUMN, or leave the option out"
             )
-        usable = self._groups[group]
+        usable = self._groups.get(group, [])
         if len(usable) < self.k:
             raise InputError(
                 f"{self.k} worked examples of subject {group!r} wanted, but only {len(usable)} of its questions to "

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from string import ascii_lowercase
 
+from unslant.arrays import grouped
 from unslant.questions.question import ROMAN
 
 _NAME = r"[a-z]+|\d+|الف|[^\W\d_]ـ?"
@@ -73,9 +74,7 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
     unclear where a letter occurs twice in one form, or more text follows the last option.
     """
     text = _ANSWER.sub("", text.rstrip())
-    forms: dict[tuple[str, str, bool], list[re.Match[str]]] = {}
-    for match in _INLINE.finditer(text):
-        forms.setdefault((match["open"], match["close"], match["name"].isupper()), []).append(match)
+    forms = grouped(((one["open"], one["close"], one["name"].isupper()), one) for one in _INLINE.finditer(text))
     runs = []
     for (opening, _, _), matches in forms.items():
         names = "".join(match["name"] for match in matches).upper()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from unslant.arrays import grouped
 from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.presentations.interventions import language, wording
 from unslant.presentations.interventions.language import equivalent, form, identical, number, overlapping, partly_right
@@ -60,10 +61,7 @@ class Pool:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Question]]:
-        by_stem: dict[str, list[Question]] = {}
-        for question in self._questions:
-            by_stem.setdefault(question.stem.strip(), []).append(question)
-        return by_stem
+        return grouped((question.stem.strip(), question) for question in self._questions)
 
     def _others(self, questions: Sequence[Question], rng: random.Random) -> Iterator[Question]:
         """Random questions other than these; in the first half of the search, of other subjects only."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import ROUNDING, Floats
+from unslant.arrays import ROUNDING, Floats, grouped
 from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
 from unslant.presentations import ALPHABETS, labels_for
@@ -103,10 +103,7 @@ _ACCURACIES = ("accuracy", "mean")
 def _scored_by(samples: Sequence[Any]) -> str:
     """The score that is compared with the answers read here: that of inspect's ``choice``, else the first that is only
     right or wrong, else the first."""
-    values: dict[str, list[float | None]] = {}
-    for sample in samples:
-        for name in _values(sample):
-            values.setdefault(name, []).append(_score(sample, name))
+    values = grouped((name, _score(sample, name)) for sample in samples for name in _values(sample))
     binary = (name for name, scores in values.items() if set(scores) <= {0.0, 1.0, None} and {*scores} != {None})
     choice = (name for name in values if name.rpartition("/")[2].startswith("choice"))
     return next(chain(choice, binary, values), "")

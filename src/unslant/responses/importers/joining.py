@@ -254,10 +254,7 @@ def _alike(name: str, one: _Text, other: _Text) -> bool:
 
 def _renamed(texts: Mapping[str, _Text], earlier: Mapping[str, _Text], task: str) -> Iterator[tuple[str, str]]:
     """For each id, the earlier id of the same text, or one that is free."""
-    by_text: dict[_Text, list[str]] = {}
-    for name, text in earlier.items():
-        if all(text):
-            by_text.setdefault(text, []).append(name)
+    by_text = grouped((text, name) for name, text in earlier.items() if all(text))
     taken = set(earlier)
     for name, text in texts.items():
         if same := by_text.get(text):
