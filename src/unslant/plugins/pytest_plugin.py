@@ -57,6 +57,7 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
         InputError: if ``at_least`` is not a share, or as of :func:`unslant.audit`.
     """
     from unslant import InputError, audit
+    from unslant.arrays import grouped
     from unslant.flags import typed
     from unslant.reports.numbers import with_interval
 
@@ -73,11 +74,9 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
         f"order of their options; at least {at_least:g} is required"
     )
     if share.high < at_least:
-        answers: dict[str, set[int]] = {}
-        for row in result.responses.rows():
-            if row.kind == "order" and row.status == "ok":
-                answers.setdefault(row.question_id, set()).add(row.choice)
-        changing = [question for question, choices in answers.items() if len(choices) > 1]
+        answered = result.responses.where(kind="order", status="ok").rows()
+        answers = grouped((row.question_id, row.choice) for row in answered)
+        changing = [question for question, choices in answers.items() if len({*choices}) > 1]
         more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
         raise AssertionError(f"{summary}. {result.headline}. Answers change in {', '.join(changing[:_NAMED])}{more}")
     if share.low < at_least:

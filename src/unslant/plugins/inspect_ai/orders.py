@@ -227,12 +227,9 @@ def _numbers(pages: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     tables = [joined([Log("", "inspect", "words", tuple(epochs[epoch]))]) for epoch in sorted(epochs)]
     scores = [read_scores(table) for table in tables]
     measures = [measure(one) for one in scores]
-    rights: dict[str, list[float]] = {}
     pairs = list(zip(scores, measures, strict=True))
-    for one, values in pairs:
-        for name, value in zip(one.ids, _right(values), strict=True):
-            if not math.isnan(value):
-                rights.setdefault(name, []).append(value)
+    every = chain(*(zip(one.ids, _right(values), strict=True) for one, values in pairs))
+    rights = grouped((name, value) for name, value in every if not math.isnan(value))
     right = np.array([np.mean(values) for values in rights.values()])
     unsure = preference(scores[0])
     numbers = {

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from unslant.arrays import grouped
 from unslant.asking import Progress, elicitation_of
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
@@ -195,9 +196,8 @@ def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[
     one passage covers everything, questions count on their own.
     """
     alone = len({question.context for question in questions}) == 1
-    units: dict[tuple[str, str], list[str]] = {}
-    for one in sorted(questions, key=lambda question: question.id):
-        units.setdefault(("", one.id) if alone or not one.context else (one.context, ""), []).append(one.id)
+    by_id = sorted(questions, key=lambda question: question.id)
+    units = grouped((("", one.id) if alone or not one.context else (one.context, ""), one.id) for one in by_id)
     groups = [*units.values()]
     question_rng("", seed, "halves").shuffle(groups)
     first: set[str] = set()
