@@ -84,9 +84,9 @@ def test_questions_of_one_id_are_told_apart_though_the_first_run_has_neither() -
 def test_a_text_that_many_models_were_asked_is_compared_in_one_form_written_once() -> None:
     about = "Compared once"  # texts that no other test has
     logs = [row for m in range(6) for row in log(f"m{m}", range(30), 0.5, orders=1, about=about)]
-    before = question._folded.cache_info().misses
+    before = question.folded.cache_info().misses
     assert len(unslant.leaderboard(log=logs).audits) == 6
-    assert question._folded.cache_info().misses - before <= 30
+    assert question.folded.cache_info().misses - before <= 30
 
 
 def without_given(rows: Log) -> Log:
