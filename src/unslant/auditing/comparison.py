@@ -17,9 +17,9 @@ from unslant.auditing.panels import caveats
 from unslant.auditing.panels_labels import labels_panel
 from unslant.auditing.panels_scores import MOST_ORDERS, numbers_panel, order_accuracies, order_name, score_panel
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
-from unslant.experiment.comparison import Comparison, check_whole, slope_chart
+from unslant.experiment.comparison import ComparedResult, Comparison, check_whole, slope_chart
 from unslant.experiment.page_parts import settings_rows
-from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of, write_tables
+from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Describes, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, unsettled, with_interval
@@ -34,7 +34,7 @@ _SCORED = {"accuracy": "as published", "expected_accuracy": "averaged over order
 
 
 @dataclass(frozen=True)
-class AuditComparison(StudyResult):
+class AuditComparison(ComparedResult):
     """Audits by name; the others are compared with the first."""
 
     study = "audit-comparison"
@@ -49,8 +49,8 @@ class AuditComparison(StudyResult):
         return cls(named(results, files))
 
     @property
-    def parts(self) -> Sequence[AuditResult]:
-        return tuple(self.runs.values())
+    def named_parts(self) -> Sequence[tuple[str, AuditResult]]:
+        return tuple(self.runs.items())
 
     @property
     def answered(self) -> StudyResult | None:
@@ -77,10 +77,6 @@ class AuditComparison(StudyResult):
             "runs": {name: run.to_dict() for name, run in self.runs.items()},
             "differences": [{"run": name, **jsonable(pair)} for name, pair in self.differences],
         }
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write one table of responses for each run, as ``NAME-RUN``."""
-        write_tables(self.runs.items(), path)
 
     def described(self) -> Page:
         sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}

@@ -302,8 +302,25 @@ def check_comparable(results: Sequence[RecordedResult], settings: Collection[str
             raise InputError(f"{one} and {two} cannot be compared: their {differ[0]} differ")
 
 
+class ComparedResult(StudyResult):
+    """A result that compares others."""
+
+    @property
+    def named_parts(self) -> Sequence[tuple[str, RecordedResult]]:
+        """The results that this one compares, each after the name of its table."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> Sequence[StudyResult]:
+        return [part for _, part in self.named_parts]
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write one table of responses for each part, as ``NAME-PART``, for ``--log``."""
+        write_tables(self.named_parts, path)
+
+
 @dataclass(frozen=True)
-class ComparedModels(StudyResult, Generic[T]):
+class ComparedModels(ComparedResult, Generic[T]):
     """Results of several models on the same questions, one of each.
 
     Attributes:
@@ -346,8 +363,8 @@ class ComparedModels(StudyResult, Generic[T]):
         raise NotImplementedError
 
     @property
-    def parts(self) -> Sequence[T]:
-        return self.results
+    def named_parts(self) -> Sequence[tuple[str, T]]:
+        return [*self.models.items()]
 
     @property
     def answered(self) -> StudyResult | None:
@@ -363,10 +380,6 @@ class ComparedModels(StudyResult, Generic[T]):
         """Every number, JSON-able."""
         models = {name: result.to_dict() for name, result in self.models.items()}
         return super().to_dict() | {name: jsonable(getattr(self, name)) for name in self.written} | {"models": models}
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write one table of responses for each model, as ``NAME-MODEL``."""
-        write_tables(((result.model, result) for result in self.results), path)
 
     def with_models(self, page: Page) -> Page:
         """The page with the names, settings and notes of all models."""

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unslant.arrays import Jsonable, json_number
-from unslant.experiment.comparison import check_whole
-from unslant.experiment.result import RecordedResult, StudyResult, write_tables
+from unslant.experiment.comparison import ComparedResult, check_whole
+from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
 from unslant.metrics.association import beyond_chance
 from unslant.responses import Responses
@@ -152,7 +151,7 @@ class Agreed(Measured):
 
 
 @dataclass(frozen=True)
-class JudgeComparison(StudyResult):
+class JudgeComparison(ComparedResult):
     """Several judges.
 
     Attributes:
@@ -196,17 +195,13 @@ class JudgeComparison(StudyResult):
         return cls(tuple(results), tuple(agreed(*two) for two in combinations(range(len(votes)), 2)), alpha)
 
     @property
-    def parts(self) -> Sequence[JudgeResult]:
-        return self.results
+    def named_parts(self) -> Sequence[tuple[str, JudgeResult]]:
+        return [(result.model, result) for result in self.results]
 
     @property
     def answered(self) -> StudyResult | None:
         rest = [one for one in self.results if not one.failure]
         return self.of(rest) if len(rest) > 1 else next(iter(rest), None)
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
-        write_tables(((result.model, result) for result in self.results), path)
 
 
 def _votes(result: JudgeResult) -> Iterator[tuple[tuple[str, ...], Sequence[Any], frozenset[Any]]]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, pairwise
-from pathlib import Path
 from typing import Annotated, Literal
 
 from unslant.arrays import Jsonable
@@ -14,9 +13,9 @@ from unslant.auditing import AuditSettings, OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import Audit
 from unslant.errors import InputError, one_of
-from unslant.experiment.comparison import check_whole
+from unslant.experiment.comparison import ComparedResult, check_whole
 from unslant.experiment.job import Given, Job
-from unslant.experiment.result import StudyResult, write_tables
+from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.association import pbm_accuracy
@@ -87,7 +86,7 @@ class WayCost(Jsonable):
 
 
 @dataclass(frozen=True)
-class Leaderboard(StudyResult):
+class Leaderboard(ComparedResult):
     """Models ranked by their score averaged over orders of options, or by the vote over them.
 
     Attributes:
@@ -185,8 +184,8 @@ class Leaderboard(StudyResult):
         return tuple(by_names[key] for key in map(frozenset, pairwise(names)) if key in by_names)
 
     @property
-    def parts(self) -> Sequence[AuditResult]:
-        return self.audits
+    def named_parts(self) -> Sequence[tuple[str, AuditResult]]:
+        return [(f"{model}-{name}", audit) for model, name, audit in self._named]
 
     @property
     def answered(self) -> StudyResult | None:
@@ -212,10 +211,6 @@ class Leaderboard(StudyResult):
         block = super().provenance
         unlike = [one for i, one in enumerate(block.models) if one not in block.models[:i]]
         return block.model_copy(update={"models": unlike})
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
-        write_tables(((f"{model}-{name}", audit) for model, name, audit in self._named), path)
 
 
 def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from unslant.errors import InputError
-from unslant.experiment.comparison import check_comparable
+from unslant.experiment.comparison import ComparedResult, check_comparable
 from unslant.experiment.job import Given, Job, provenance
 from unslant.experiment.outputs import check_folder
 from unslant.experiment.page_parts import settings_rows, spent
-from unslant.experiment.result import StudyResult, write_tables
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.flags import check_unused, part_of
@@ -46,7 +45,7 @@ class ContaminationSettings(Training, ComposeSettings):
 
 
 @dataclass(frozen=True)
-class ContaminationResult(StudyResult):
+class ContaminationResult(ComparedResult):
     """The clean model and the suspected one on the same questions.
 
     Attributes:
@@ -68,8 +67,8 @@ class ContaminationResult(StudyResult):
     training: Training | None = None
 
     @property
-    def parts(self) -> Sequence[UnbiasedResult]:
-        return self.before, self.after
+    def named_parts(self) -> Sequence[tuple[str, UnbiasedResult]]:
+        return ("before", self.before), ("after", self.after)
 
     def described(self) -> Page:
         """Before and after, as published and under interventions."""
@@ -107,10 +106,6 @@ class ContaminationResult(StudyResult):
             name=f"{before.model}, {after.model}",
             compared=tuple(results),
         )
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
-        write_tables([("before", self.before), ("after", self.after)], path)
 
 
 class Contamination(Study[ContaminationSettings]):
