@@ -221,7 +221,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
     questions, report = list(question_set), question_set.report
     wordings = grouped((folded(question)._replace(right=()), question) for question in questions)
     repeated = {q.id for same in wordings.values() for q in same[1:]}
-    disputed = {q.id for same in wordings.values() for q in same if len({frozenset(folded(o).right) for o in same}) > 1}
+    disputed = {q.id for same in wordings.values() if len({frozenset(folded(q).right) for q in same}) > 1 for q in same}
     on_passages = {q.id for q in with_shared_start(questions)}
 
     def within(pattern: re.Pattern[str]) -> Callable[[Question], object]:
