@@ -306,7 +306,7 @@ def test_the_task_takes_another_task_from_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("unslant/instruction_boundary", "limit=2"), "give a limit of 4 or more"),
+        (("unslant/instruction_boundary", "limit=2"), "a limit must be 4 or more"),
         (("unslant/instruction_boundary", "limit=few"), "limit 'few': give a whole number"),
         (("unslant/in_orders", "limit=0"), "limit=0: give 1 or more"),
         (("unslant/in_orders", "order=all"), "order: not an argument of unslant/in_orders"),
@@ -331,7 +331,7 @@ def test_arguments_that_do_not_work_are_one_line(words, message):
 def test_a_limit_too_small_is_told_on_the_command_line(tmp_path):
     done = run_inspect(tmp_path, "http://127.0.0.1:9/v1", "unslant/instruction_boundary", "-T", "limit=2")
     shown = " ".join((done.stdout + done.stderr).split())
-    assert "give a limit of 4 or more" in shown
+    assert "a limit must be 4 or more" in shown
     assert "Traceback" not in shown
 
 

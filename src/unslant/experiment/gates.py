@@ -143,7 +143,7 @@ class Baseline:
             raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
         whole = WithBaseline(result, self, comparison, remarks, of, caveat)
-        keys = {path[-1]: None for path in result.compared_numbers} | of
+        keys = {metric_of(".".join(path)).key: None for path in result.compared_numbers} | of
         compared = {pair.measure for _, pair in comparison.differences}
         if left := [whole.label(key) for key in keys if key not in compared]:
             remarks.append(f"Missing or undefined in one, or on different scales: {listed(left, MOST_NAMES)}.")

@@ -156,7 +156,8 @@ class InspectChat(ChatModel):
         ours = (cause for cause in chain if isinstance(cause, ModelError))
         cause = next(ours, None) or next((cause for cause in chain if getattr(cause, "status_code", None)), chain[-1])
         moved = redirected(getattr(cause, "response", None))
-        message = f"{type(cause).__name__}: {moved or getattr(cause, 'provider_message', None) or first_line(cause)}"
+        kind = f"{type(cause).__name__}: " * (not isinstance(cause, ModelError))
+        message = f"{kind}{moved or getattr(cause, 'provider_message', None) or first_line(cause)}"
         # The client drops what a server says in another form than OpenAI's.
         body = next(filter(None, (getattr(cause, "body", None) for cause in chain)), None)
         words = " ".join((body if isinstance(body, str) else error_in(body)[0]).split())
