@@ -174,9 +174,9 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
 def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_path: Path) -> None:
     found = load_questions(shared_data / "arc_challenge_test.jsonl").questions
     questions = [question for question in found if len(question.options) == 4][:60]
-    full = held_to_account(lambda store: Counted(served_smollm2, "smollm2", store, 2), questions, tmp_path)
+    full = held_to_account(lambda store: Counted(served_smollm2, "real", store, 2), questions, tmp_path)
     assert len(full.responses) == 60 * 4 + 10
     assert full.metrics.means["answered"].value > 0.9
     print(full.summary())
-    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.1) > 0.9
+    assert check_against_scores(served_smollm2, "real", shown_as(questions, full), "label-alone", 0.1) > 0.9
     assert "falls back on A" in said(full)
