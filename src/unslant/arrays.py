@@ -121,3 +121,9 @@ def json_number(value: float) -> float | str | None:
     if math.isnan(value):
         return None
     return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def mean_defined(values: Iterable[float]) -> float:
+    """Mean of the numbers that are not nan; nan if there are none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return float(np.mean(numbers)) if numbers else math.nan

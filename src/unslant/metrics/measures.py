@@ -46,7 +46,7 @@ def means(
         if metric.exact:
             return by_design(column)
         estimate = bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings, room="bounds, unsure")
-        room = room_left_out(estimate.value, scores, bootstrap, rows, metric, asked.get(metric.key))
+        room = room_left_out(estimate.value, scores, bootstrap, asked, metric, rows)
         return with_left_out(estimate, room, metric.bounds)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
@@ -60,7 +60,7 @@ def extended_measures(scores: OrderScores, phases: TwoPhaseValues | None) -> dic
     if scores.stopped is None:
         return values
     predicted = [one for one in question_metrics() if one.unmoved is not None]
-    return values | {one.key: extended(scores, values[one.key], one.predicted(scores)) for one in predicted}
+    return values | {one.key: extended(scores, values[one.key], one.predicted(values)) for one in predicted}
 
 
 @dataclass(frozen=True)
@@ -297,8 +297,10 @@ def paired_difference(
     bounds, width = measured.bounds, measured.bounds[1] - measured.bounds[0]
     in_a, in_b = (bootstrap.mean(values, bounds=bounds, room="bounds, unsure") for values in (of_a, of_b))
     difference = bootstrap.mean(of_a - of_b, bounds=(-width, width), room="bounds, unsure")
-    room_a = below_a, above_a = room_left_out(in_a.value, a, bootstrap, at_a, measured)
-    room_b = below_b, above_b = room_left_out(in_b.value, b, bootstrap, at_b, measured)
+    keys = {measured.key, measured.unmoved}
+    asked_a, asked_b = ({} if one.stopped is None else measure(one, keys) for one in (a, b))
+    room_a = below_a, above_a = room_left_out(in_a.value, a, bootstrap, asked_a, measured, at_a)
+    room_b = below_b, above_b = room_left_out(in_b.value, b, bootstrap, asked_b, measured, at_b)
     room = math.hypot(below_a, above_b), math.hypot(above_a, below_b)
     # a test would count what is predicted for a question left out as its answer
     predicted = measured.unmoved is not None and not (a.stopped is b.stopped is None)

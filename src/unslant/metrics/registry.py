@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -142,12 +142,15 @@ class QuestionMetric(Metric):
         vars(self).update(values=function, bounds=(-1.0, 1.0) if of_difference else self.bounds)
         return super().__call__(function)
 
-    def predicted(self, scores: OrderScores) -> Floats:
-        """(Q,) its values if every order gave the same answer; nan where it has none, or depends on no order set."""
-        other = METRICS.get(self.unmoved) if isinstance(self.unmoved, str) else None
-        if isinstance(other, QuestionMetric):
-            return other.values(scores)
-        return np.full(len(scores), self.unmoved, np.float64)
+    def predicted(self, measured: QuestionValues) -> Floats:
+        """(Q,) its values if every order gave the same answer; nan where it has none, or depends on no order set.
+
+        Args:
+            measured: :func:`measure` of the questions.
+        """
+        if isinstance(self.unmoved, str):
+            return measured[self.unmoved]
+        return np.full(len(measured[self.key]), self.unmoved, np.float64)
 
 
 metric, question_metric = Metric, QuestionMetric
@@ -162,9 +165,9 @@ def question_metrics() -> list[QuestionMetric]:
     return [metric for metric in METRICS.values() if isinstance(metric, QuestionMetric)]
 
 
-def measure(scores: OrderScores) -> dict[str, Floats]:
-    """Every metric of every question that was asked."""
-    return {metric.key: metric.values(scores) for metric in question_metrics()}
+def measure(scores: OrderScores, keys: Container[object] | None = None) -> dict[str, Floats]:
+    """Every metric, or those of these keys, of every question that was asked."""
+    return {one.key: one.values(scores) for one in question_metrics() if keys is None or one.key in keys}
 
 
 QuestionValues: TypeAlias = Mapping[str, Floats]

@@ -137,10 +137,8 @@ class Sampling:
         """
         counted = np.isfinite(values)
         n, rest = int(counted.sum()), np.where(counted, values - values[counted].mean(), 0.0)
-        between, sampled = (
-            float((rest**2).sum()),
-            float(self.variance(self.jackknifed(rest / n, counted * 1.0), counted)),
-        )
+        between = float((rest**2).sum())
+        sampled = float(self.variance(self.jackknifed(rest / n, counted.astype(np.float64)), counted))
         # questions that are all alike do not show how alike those of a passage are: they count as one
         alike = between <= _ZERO * n or math.isnan(sampled)
         return n / self.units(counted) if alike else sampled * n * (n - 1) / between

@@ -27,7 +27,7 @@ from unslant.arrays import Bools, Floats, Ints, mean_by
 from unslant.metrics.accuracy import accuracy, robust_accuracy, vote_accuracy
 from unslant.metrics.bootstrap import SHARE, Bootstrap, with_swings
 from unslant.metrics.estimate import CONFIDENCE, Estimate, with_unseen, yes_or_no
-from unslant.metrics.registry import Numbers, QuestionMetric, metric, question_metric, question_metrics
+from unslant.metrics.registry import Numbers, QuestionMetric, QuestionValues, metric, question_metric, question_metrics
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
 from unslant.presentations.orders import auto_arrangements, latin_squares
@@ -42,7 +42,6 @@ GRADUAL = ("pbm", "normalised_pbm")
 if they are the same in the squares of all questions, the squares bound them, and not the part alone."""
 _CHANGED = 1e-9
 """Distance from its prediction beyond which a value counts as changed."""
-
 PRIOR = 3.0
 """Weight, in questions, with which the regression shrinks towards "the same as over the square"."""
 
@@ -212,8 +211,8 @@ def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
     Of N questions that agree, n were drawn at random and asked in all orders (``checked``). A question left out counts
     as predicted from its first answers, and each of the n as predicted + N / n (value - predicted): without bias,
     however few they are. Where the n were drawn of all questions, and are more, the prediction is a regression fitted
-    in them, also on whether the answer is right (:func:`two_phase_values`). Single values
-    can lie outside the range of the metric; only their means say anything.
+    in them, also on whether the answer is right (:func:`two_phase_values`). Single values can lie outside the range of
+    the metric; only their means say anything.
 
     Args:
         values: (Q,) of the questions asked in all orders; nan for those left out.
@@ -250,8 +249,8 @@ def represented(scores: OrderScores) -> Floats:
 
 
 def room_left_out(
-    value: float, scores: OrderScores, bootstrap: Bootstrap, rows: Bools | Ints | slice = slice(None),
-    metric: QuestionMetric | None = None, known: Floats | None = None,
+    value: float, scores: OrderScores, bootstrap: Bootstrap, measured: QuestionValues,
+    metric: QuestionMetric | None = None, rows: Bools | Ints | slice = slice(None),
 ) -> tuple[float, float]:  # fmt: skip
     """How far below and above the mean of :func:`extended` values changes may move it that no question checked shows.
 
@@ -262,9 +261,9 @@ def room_left_out(
 
     Args:
         value: the mean.
+        measured: values over all orders, not extended: of the metric, and of the one that predicts it.
+        metric: of the mean; None for the share of questions that are ``unsure``, 0 where no order changes the answer.
         rows: the questions of the mean and of the bootstrap.
-        metric: of the mean; None for a share of questions that is 0 where no order changes the answer.
-        known: (Q,) values over all orders, not extended; by default those of the metric.
 
     Returns:
         Two distances: 0 where there is no such room, nan where none of the rows was asked in all orders.
@@ -274,9 +273,8 @@ def room_left_out(
     one_way = not metric or swings or metric.unmoved in bounds or metric.key in FALLING
     if stopped is None or checked is None or not stopped.any() or not one_way:
         return 0.0, 0.0
-    if known is None:
-        known = metric.values(scores) if metric else np.full(len(scores), np.nan)
-    changed = np.abs(known - (metric.predicted(scores) if metric else 0.0))[rows] > _CHANGED
+    known, predicted = (measured[metric.key], metric.predicted(measured)) if metric else (measured["unsure"], 0.0)
+    changed = np.abs(known - predicted)[rows] > _CHANGED
     known, weights = known[rows], np.where(stopped | np.isnan(known), 0.0, represented(scores))[rows]
     asked, ends = weights > 0, (value, value, value)
     if not asked.any():

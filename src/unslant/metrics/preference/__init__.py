@@ -237,7 +237,8 @@ class _Sentence:
         names = self._names(self.meaning, unknown=("label", "position"))
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
-        unsure = with_left_out(unsure, room_left_out(unsure.value, self.scores, self.bootstrap, known=self.unsure))
+        room = room_left_out(unsure.value, self.scores, self.bootstrap, {"unsure": self.unsure})
+        unsure = with_left_out(unsure, room)
         return Preference(
             finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
         )

@@ -18,7 +18,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState, multiple_choice
 from inspect_ai.util import registry_info
 
-from unslant.arrays import Floats, grouped
+from unslant.arrays import Floats, grouped, mean_defined
 from unslant.errors import InputError
 from unslant.metrics import QuestionValues, measure, preference, read_scores
 from unslant.plugins.inspect_ai.samples import one_line_errors
@@ -29,7 +29,6 @@ from unslant.questions.pinned import find_pinned
 from unslant.responses import GENERATE
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.importers.inspect_log import SHOWN, read_page, target_places
-from unslant.studies.unbiased.metrics import mean_defined
 
 
 @overload

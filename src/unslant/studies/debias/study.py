@@ -123,7 +123,8 @@ class DebiasStudy(Study[DebiasSettings]):
             asker = partial(ModelAsker, model, elicitation_of(model, writer), alphabet, progress=job.progress)
             one = _Run(model, design, names, test, training, asker, settings, alphabet, job.progress)
             one.all(methods)
-            model.identify()  # the store knows it as the last method changed it; the methods have restored it
+            if "attend" in model.info.can:
+                model.identify()  # the store knows it as the last method changed it; the methods have restored it
             blocks.append(model_block(model.name, facts_of(model)))
             entries.extend(one.entries)
             missing.extend(one.missing)

@@ -9,14 +9,14 @@ left out and counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, Jsonable, mean_by
+from unslant.arrays import Bools, Floats, Jsonable, mean_by, mean_defined
 from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.metrics import Bootstrap, Estimate, Numbers
@@ -190,12 +190,6 @@ class Outcomes:
         """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
         rows = np.tile(np.arange(len(self.ids)), len(columns))
         return mean_by(rows, np.concatenate([*columns, []]), len(self.ids))
-
-
-def mean_defined(values: Iterable[float]) -> float:
-    """Mean of the numbers that are not nan; nan if there are none."""
-    numbers = [value for value in values if not math.isnan(value)]
-    return float(np.mean(numbers)) if numbers else math.nan
 
 
 @metric("vanilla", "as published", "accuracy (the paper's vanilla)", unit="share", source="P4 table 2")

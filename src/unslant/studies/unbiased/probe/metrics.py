@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Floats, Jsonable, mean_defined
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers
 from unslant.metrics.bootstrap import UNBOUNDED
 from unslant.metrics.registry import metric
-from unslant.studies.unbiased.metrics import mean_defined
 
 LOWEST, HIGHEST = 1, 10
 NO_AT_MOST, YES_AT_LEAST = 5.0, 6.0

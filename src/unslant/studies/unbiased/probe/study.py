@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, mean_defined
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
 from unslant.errors import InputError
 from unslant.experiment import PromptOptions, Temperatures
@@ -31,7 +31,7 @@ from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import model_block
-from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST
 from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable, load_accuracy, load_scores, result_of
 
