@@ -77,7 +77,8 @@ class BiasNodePruning(Method):
             )
         score = torch.stack(differences).mean(dim=0) * head.weight.detach().sum(dim=0).double()
         units = torch.topk(score, self.nodes).indices
-        note = f"bias vector from {len(differences)} questions; {self.nodes} of {hidden} units pruned"
+        plural = "s" * (len(differences) != 1)
+        note = f"bias vector from {len(differences)} question{plural}; {self.nodes} of {hidden} units pruned"
         return OrderDebiaser(asker, fit_notes=(note,), restore=_silenced(head, units))
 
     def _difference(self, asker: Asker, question: Question) -> Tensor | None:
