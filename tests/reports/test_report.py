@@ -30,7 +30,7 @@ from unslant.metrics import paired_difference, read_scores
 from unslant.questions import write_questions
 from unslant.reports.figure import Chart, Column, Panel, Table
 from unslant.reports.page import LEVELS, Page
-from unslant.reports.report import Report
+from unslant.reports.report import Report, fragment, render
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run
 from unslant.store import Store
@@ -399,3 +399,19 @@ def test_responses_of_a_study_without_a_reader_are_refused(result: AuditResult, 
     done = unslant("report", tmp_path / "x.parquet", "--out", tmp_path / "r.html")
     assert done.code == 2
     assert "'tea leaves'" in done.err
+
+
+def test_a_report_of_one_order_quotes_no_mean_over_orders(result: AuditResult, tmp_path: Path) -> None:
+    one = audit(when_unsure({"A": 6.0}), QUESTIONS, orders="given")
+    several = html.unescape(re.sub(r"\s+", " ", render([result.page()])))
+    text = html.unescape(re.sub(r"\s+", " ", render([one.page()])))
+    assert "Quote the mean over orders" in several
+    assert "Quote the mean over orders" not in text
+    assert "only other orders show how much it depends on that order" in text
+    assert "<code>unslant audit MODEL FILE</code>" in text  # a command, as the terminal has it between backticks
+
+
+def test_text_between_backticks_is_escaped_too() -> None:
+    page = Page("a model", "Use `<script>` & `unslant plan`", notes=("see `a<b`",))
+    for text in (render([page]), fragment(page)):
+        assert "<code>&lt;script&gt;</code> &amp; <code>unslant plan</code>" in text

@@ -261,13 +261,18 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         f"Points with 95 % intervals; {explanation}.",
         partial(charts.intervals, marks, rows="run" if many else "score", line=line),
     )
+    worth = (
+        "Quote the mean over orders: it does not depend on the order of the file. The vote is the corrected answer, "
+        "right in every order a floor."
+    )
+    if all(result.one_order for result in runs.values()):
+        worth = "The score in the order of the file: only other orders show how much it depends on that order."
     keys = (*SCORES, "consistency", "pbm")
     rows = {name: {key: values[key] for key in keys} for name, values in of_runs.items()}
     return Panel(
         "score",
         "What the score is worth",
-        "Quote the mean over orders: it does not depend on the order of the file. The vote is the corrected answer, "
-        "right in every order a floor.",
+        worth,
         (chart,) if marks else (),
         (Figure.of_metrics("scores", "Scores of each run", rows).table,) if several else (),
         short="Score",

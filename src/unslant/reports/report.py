@@ -155,12 +155,17 @@ def _text(name: str) -> str:
 def _template(name: str) -> Template:
     """A template, which escapes everything that it is given and knows the number format."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
 
     def cleaned(value: object) -> object:  # a name must not turn the direction of the numbers that follow it
         return re.sub(r"[^\n\t]+", lambda line: one_line(line[0]), value) if type(value) is str else value
 
+    def prose(sentence: str) -> Markup:  # commands are between backticks, as in the terminal
+        return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(cleaned(sentence)))))
+
     loader = PackageLoader("unslant.reports", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=cleaned)
+    environment.filters["prose"] = prose
     return environment.get_template(name, globals={"number": number, "interval": interval})
 
 
