@@ -492,3 +492,38 @@ def test_a_value_of_another_shape_is_named(more: Row, reason: str) -> None:
     row = {"id": "q", "answer": "B", "options": ["x", "y"], "chosen": "A"}
     with pytest.raises(InputError, match=reason):
         load_logs([[row | more]])
+
+
+def test_rows_whose_question_cannot_be_read_are_left_out_on_request(tmp_path: Path) -> None:
+    """Some tables of texts also hold questions to be answered freely."""
+    free = {"id": "free", "question": "Name a metal.", "answer": "A", "chosen": "A"}
+    listed = [
+        {
+            "id": f"q{i}",
+            "question": f"Which is {i}?\nA. Fenton\nB. Redhill\nC. Langdale",
+            "answer": "B",
+            "chosen": "AB"[i % 2],
+        }
+        for i in range(4)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (*listed, free, free)), encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 5, field \"labels\": .*; fix it, or skip such rows with skip_bad=True"):
+        load_logs([path])
+    (table,) = load_logs([path], skip_bad=True)
+    assert {row.question_id for row in table.rows()} == {"q0", "q1", "q2", "q3"}
+    (caveat,) = (one for one in table.run.logged.caveats if "left out" in one)
+    assert caveat.startswith("Rows left out because their question cannot be read: 2; the first: ")
+    assert "line 5" in caveat
+    result = unslant("audit", "--log", path, "--skip-bad", "--json", tmp_path / "out.json")
+    assert result.out.startswith("Rows left out because their question cannot be read: 2; the first:")
+    assert json.loads((tmp_path / "out.json").read_text())["metrics"]["means"]["accuracy"]["n"] == 4
+
+
+def test_rows_whose_answer_cannot_be_read_are_never_left_out(tmp_path: Path) -> None:
+    """Without them the score would be too high."""
+    rows = [{"id": f"q{i}", "options": ["Fenton", "Redhill"], "answer": "B", "chosen": "B"} for i in range(4)]
+    with pytest.raises(InputError, match="'N/A' is neither one of the labels"):
+        load_logs([[*rows, {**rows[0], "id": "q4", "chosen": "N/A"}]], skip_bad=True)
+    with pytest.raises(InputError, match=r"no question of its rows \(4\) can be read; the first: list, item 1, "):
+        load_logs([[{**row, "answer": "Langdale"} for row in rows]], skip_bad=True)

@@ -319,12 +319,15 @@ def _subjects(comparison: AuditComparison) -> Panel:
     return Panel("subjects", "Subjects", "Where the runs differ.", figures=[figure])
 
 
-def audit_logs(logs: Any, fields: Mapping[str, str] | None = None) -> AuditResult | AuditComparison:
+def audit_logs(
+    logs: Any, fields: Mapping[str, str] | None = None, skip_bad: bool = False
+) -> AuditResult | AuditComparison:
     """Audit logged answers, without a model and without PyTorch.
 
     Args:
         logs: files of any format of :mod:`unslant.responses.importers`, or tables in memory; a model's are joined.
         fields: field -> column or key, for tables of your own.
+        skip_bad: leave out rows of such tables whose question cannot be read; a caveat counts them.
 
     Returns:
         One audit, or the comparison of several models' (or of several tables that unslant wrote).
@@ -333,7 +336,7 @@ def audit_logs(logs: Any, fields: Mapping[str, str] | None = None) -> AuditResul
         InputError: naming a file that cannot be read or is another study's.
     """
     logs = logs_in(logs)
-    results = recorded_audits(logs, fields)
+    results = recorded_audits(logs, fields, skip_bad)
     if len(results) == 1:
         return results[0]
     named = len(logs) == len(results) and all(isinstance(one, str | Path) for one in logs)
@@ -341,8 +344,8 @@ def audit_logs(logs: Any, fields: Mapping[str, str] | None = None) -> AuditResul
     return AuditComparison.of(results, files=names)
 
 
-def recorded_audits(logs: Any, fields: Mapping[str, str] | None = None) -> list[AuditResult]:
+def recorded_audits(logs: Any, fields: Mapping[str, str] | None = None, skip_bad: bool = False) -> list[AuditResult]:
     """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
-    tables = tables_of("audit", logs, fields)
+    tables = tables_of("audit", logs, fields, skip_bad)
     with placed(listed_files(logs)):
         return [AuditResult.of(table) for table in tables]

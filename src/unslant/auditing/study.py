@@ -53,7 +53,7 @@ class Audit(Study[AuditSettings]):
     questions = SKEWED
     outputs = AuditOutputs
     generate = GenerateOptions
-    of_logs = ("fields",)
+    of_logs = ("fields", "skip_bad")
     in_memory = True
     several = True
     compared = "audit-comparison"
@@ -90,7 +90,7 @@ class Audit(Study[AuditSettings]):
     def read(self, given: Given[AuditSettings]) -> StudyResult:
         from unslant.auditing.comparison import audit_logs
 
-        return audit_logs(given.log, given.settings.fields)
+        return audit_logs(given.log, given.settings.fields, given.settings.skip_bad)
 
     def compare(self, results: Sequence[AuditResult], given: Given[AuditSettings]) -> StudyResult:
         from unslant.auditing.comparison import AuditComparison

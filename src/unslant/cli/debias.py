@@ -51,10 +51,10 @@ def debias(
         from unslant.studies.debias.answers import debias_log
 
         o.check_no_model(model, questions)
-        check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields"))
+        check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields", "skip_bad"))
         check_file(out)
         with reading_logs(log, quiet):
-            answers = debias_log(log, settings.method, settings.fields)
+            answers = debias_log(log, settings.method, settings.fields, settings.skip_bad)
         _write(answers, out, quiet)
         return
     if model is None or questions is None:

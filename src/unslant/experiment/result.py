@@ -361,24 +361,24 @@ def _is_table(log: Any) -> bool:
     return hasattr(log, "__arrow_c_stream__") or hasattr(log, "cast_column")
 
 
-def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) -> list[Responses]:
+def tables_of(
+    study: str, logs: Any, fields: Mapping[str, str] | None = None, skip_bad: bool = False
+) -> list[Responses]:
     """The recorded responses of each model.
 
     Args:
         study: that of the responses, or empty for any; logs of other harnesses are of ``audit`` or ``judge``.
         logs: see :func:`logs_in`; files of any format of :mod:`unslant.responses.importers`. A model's are joined.
-        fields: field -> column or key, for tables of your own.
+        fields, skip_bad: see :func:`unslant.responses.importers.load_logs`.
 
     Raises:
         InputError: naming a file that cannot be read or belongs to another study.
     """
     from unslant.responses.importers import load_logs
 
-    tables = load_logs(logs_in(logs), fields)
-    for table in tables:
-        if study and table.run.study != study:
-            reason = f"contains responses of the study {table.run.study}; those of {study} are needed"
-            raise InputError(f"{listed_files(logs)}: {reason}")
+    tables = load_logs(logs_in(logs), fields, skip_bad)
+    if study and (other := next((table.run.study for table in tables if table.run.study != study), "")):
+        raise InputError(f"{listed_files(logs)}: contains responses of the study {other}; those of {study} are needed")
     return tables
 
 

@@ -27,6 +27,13 @@ FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that identify the file."""
 
 
+class BadRow(InputError):
+    """A row whose question cannot be read, which ``--skip-bad`` leaves out.
+
+    A row whose answer cannot be read is always an error: without such rows, a score would be too high.
+    """
+
+
 @contextmanager
 def placed(place: object) -> Iterator[None]:
     """Add the place to errors of our own that do not name it."""

@@ -20,7 +20,7 @@ from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option
 from unslant.questions.numbering import split_options
 from unslant.questions.records import BadRecord, is_missing, parse_written, whole_number
 from unslant.responses.checks import MOST_POSITIVE
-from unslant.responses.importers.logged import Logged, as_score, unit_share
+from unslant.responses.importers.logged import BadRow, Logged, as_score, unit_share
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -123,7 +123,7 @@ class PageRow:
         return None if is_missing(value := self.raw(key)) else value
 
     def fail(self, key: str, reason: str) -> InputError:
-        return InputError.at(self.place, reason, field=self.names[key] or key)
+        return (InputError if key in ANSWERS else BadRow).at(self.place, reason, field=self.names[key] or key)
 
     def written(self, key: str) -> Any:
         """A list or an object; in CSV it is written as JSON, with bars between values, or in several columns."""

@@ -35,6 +35,7 @@ class Head:
         fields: column or key of each field that the user named (``--fields``).
         kind: type of the file, see :func:`~unslant.questions.formats.format_of`; ``memory`` for a table in memory.
         records: the rows of a table in memory.
+        skip_bad: leave out rows of a table of pages whose question cannot be read (``--skip-bad``), and count them.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class Head:
     fields: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
     records: tuple[Record, ...] = ()
+    skip_bad: bool = False
 
     @property
     def is_responses(self) -> bool:
@@ -184,7 +186,7 @@ def log_files(path: Path) -> list[Path]:
     return logs
 
 
-def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> list[Responses]:
+def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None, skip_bad: bool = False) -> list[Responses]:
     """Tables of responses from logs of any known format, one for each model, in the order of the files.
 
     A table that unslant wrote is taken as it is. Other files of one model are joined: the same questions in several
@@ -193,6 +195,7 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> l
     Args:
         logs: files, folders with logs (:func:`log_files`), or tables in memory (:meth:`Head.of_table`).
         fields: field -> column or key, for the generic table.
+        skip_bad: leave out, and count, rows of such a table whose question cannot be read.
 
     Raises:
         InputError: if a file's format is unknown, or it cannot be used.
@@ -203,7 +206,7 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> l
         if isinstance(head, Responses):
             tables.append(head)
             continue
-        content = read_log(replace(head, fields=fields or {}))
+        content = read_log(replace(head, fields=fields or {}, skip_bad=skip_bad))
         if isinstance(content, Responses):
             tables.append(content)
             continue

@@ -18,7 +18,7 @@ from unslant.questions.formats import stem_of
 from unslant.questions.records import items_of
 from unslant.responses import Responses
 from unslant.responses.importers.label_scores import has_label_scores, load_recorded
-from unslant.responses.importers.logged import Consistency, Log, Logged, understood
+from unslant.responses.importers.logged import BadRow, Consistency, Log, Logged, understood
 from unslant.responses.importers.page_rows import (
     ANSWERS,
     FIELDS,
@@ -100,10 +100,17 @@ def _pages(head: Head) -> list[Log]:
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
+    bad: list[str] = []
     for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
         row = PageRow(_record(record.data), fields, record.place)
         with understood(record.place, "page"):
-            pages = row.pages(readings)
+            try:
+                pages = row.pages(readings)
+            except BadRow as error:
+                if not head.skip_bad:
+                    raise InputError(f"{error}; fix it, or skip such rows with --skip-bad=True") from None
+                bad.append(str(error))
+                continue
             if not row.names["id"]:
                 text = pages[0].question, pages[0].context, *sorted(pages[0].options)
                 pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
@@ -118,6 +125,8 @@ def _pages(head: Head) -> list[Log]:
         for page in pages:
             consistency.setdefault(model, Consistency()).check(page)
         contradicted += row.contradicts(pages)
+    if not by_model:
+        raise InputError.at(path, f"no question of its rows ({len(bad):,}) can be read; the first: {bad[0]}")
     if name == "correct" and "answer" not in fields and answers <= set(VERDICTS):
         holds = f"holds only {' and '.join(sorted(answers))}: this says whether an answer was right, not which one is"
         raise InputError.at(
@@ -132,6 +141,9 @@ def _pages(head: Head) -> list[Log]:
     metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     doubts = counting_doubt([*readings.values()])
+    doubts += tuple(
+        f"Rows left out because their question cannot be read: {len(bad):,}; the first: {one}." for one in bad[:1]
+    )
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids) + (incomparable,) * bool(incomparable)
     # Of each model, as one may have scores and another choices. One without any answer has failed at what others did.
     scored = {model: sum(page.logprobs is not None for page in pages) for model, pages in by_model.items()}

@@ -64,8 +64,8 @@ def debias(
     models, generate = ModelOptions(**parts["models"]), GenerateOptions(**parts["generate"])
     if log := logs_in(log):
         check_no_model(model, questions)
-        check_unused(WITH_LOG, settings, models, generate, but=("method", "fields"))
-        return debias_log(log, settings.method, settings.fields)
+        check_unused(WITH_LOG, settings, models, generate, but=("method", "fields", "skip_bad"))
+        return debias_log(log, settings.method, settings.fields, settings.skip_bad)
     if model is None:
         raise InputError("name a model, or recorded answers with log=")
     model, questions = str(model) if isinstance(model, Path) else model, EMBEDDED if questions is None else questions
@@ -94,7 +94,9 @@ FROM_LOGS = ("none", "vote", "vote-hard", "pride", "gray-box", "gray-box-calibra
 """Methods that work on recorded scores."""
 
 
-def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None = None) -> Answers:
+def debias_log(
+    logs: Any, method: str = "vote", fields: Mapping[str, str] | None = None, skip_bad: bool = False
+) -> Answers:
     """Debiased answers from logged scores; neither a model nor PyTorch is needed.
 
     The vote is over all recorded orders of a question. PriDe estimates its prior on questions shown in all rotations,
@@ -105,6 +107,7 @@ def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None
         logs: files of one model, in any format that :func:`unslant.audit` reads as ``log``.
         method: one of :data:`FROM_LOGS`, with settings after colons, such as ``pride:alpha=0.1``.
         fields: field -> column or key, for tables of your own.
+        skip_bad: leave out rows of such tables whose question cannot be read.
 
     Raises:
         InputError: if the files cannot be read or are of several models, or the method needs what they do not hold.
@@ -116,7 +119,7 @@ def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None
             f"--method {name}"
         )
     debiasing = method_named(method)
-    tables = tables_of("audit", logs, fields)
+    tables = tables_of("audit", logs, fields, skip_bad)
     if len(tables) > 1:
         sources = ", ".join(
             f"{table.run.model or 'a model'}{f' ({table.run.source})' * bool(table.run.source)}" for table in tables

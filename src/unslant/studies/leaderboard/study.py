@@ -300,7 +300,7 @@ class LeaderboardStudy(Study[AuditSettings]):
     model = None
     inputs = BoardOptions
     generate = GenerateOptions
-    of_logs = ("fields",)
+    of_logs = ("fields", "skip_bad")
     in_memory = True
     several = True
 
@@ -343,7 +343,8 @@ class LeaderboardStudy(Study[AuditSettings]):
     def read(self, given: Given[AuditSettings]) -> Leaderboard:
         from unslant.auditing.comparison import recorded_audits
 
-        return Leaderboard.of(recorded_audits(given.log, given.settings.fields), given.inputs.rank_by)
+        audits = recorded_audits(given.log, given.settings.fields, given.settings.skip_bad)
+        return Leaderboard.of(audits, given.inputs.rank_by)
 
 
 @dataclass(frozen=True, kw_only=True)
