@@ -220,6 +220,10 @@ def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened
             ["audit", "no/such/model", "--fail-if", "baseline.accuracy.p_value<0.05"],
             "--fail-if 'baseline.accuracy.p_value<0.05': needs a baseline; add --baseline FILE",
         ),
+        (
+            ["audit", "no/such/model", "--baseline", "old.parquet", "--fail-if", "baseline.acuracy.difference<0"],
+            "--fail-if 'baseline.acuracy.difference<0': no number is called 'acuracy': did you mean 'accuracy'?",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(unslant: Run, command: list[str], reason: str) -> None:

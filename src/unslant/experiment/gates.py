@@ -307,17 +307,18 @@ class Condition:
     @classmethod
     def parse(cls, text: str) -> Condition:
         """Read a condition; InputError if it is malformed, or no result can have a number of that name."""
-        match = _CONDITION.fullmatch(text.strip())
-        if not match:
-            raise InputError(
-                f'--fail-if {text!r}: write it as NAME<NUMBER (<, <=, >, >=), as in "expected_accuracy<0.6"'
-            )
+        if not (match := _CONDITION.fullmatch(text.strip())):
+            form = 'NAME<NUMBER (<, <=, >, >=), as in "expected_accuracy<0.6"'
+            raise InputError(f"--fail-if {text!r}: write it as {form}")
         before, dot, last = match[1].rpartition(".")
         name, part = (before, last) if dot and last in PARTS else (match[1], "value")
-        key, counted = name.rpartition(".")[2], {f.name for kind in (Counts, Cost) for f in fields(kind)}
+        counted = {f.name for kind in (Counts, Cost) for f in fields(kind)}
         keys = counted | {key.rpartition(".")[2] for key in METRICS}
+        places = name.split(".")
+        changed = places[0] == "baseline" and len(places) == 3  # baseline.accuracy.difference
+        key = places[1 if changed else -1]
         # Other prefixes (of methods, conditions, models) lead to numbers that only the result itself knows.
-        simple = "." not in name or {"means", "by_subject"} & set(name.split("."))
+        simple = changed or len(places) == 1 or {"means", "by_subject"} & set(places)
         if simple and key not in keys and not _named(name):
             raise InputError(f"--fail-if {text!r}: no number is called {key!r}: {_near(key, sorted(keys))}")
         return cls(text, name, part, match[2], float(match[3]))
