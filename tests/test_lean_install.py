@@ -13,7 +13,7 @@ import pytest
 
 from tests.reports.results import audited
 from tests.serving import Fault, FaultServer
-from unslant.extras import EXTRAS
+from unslant.errors import EXTRAS
 
 THEIRS = ("tqdm",)
 """What only libraries of extras bring along."""

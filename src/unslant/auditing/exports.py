@@ -25,9 +25,8 @@ from typing import IO, Any
 
 from unslant import __version__
 from unslant.auditing.result import AuditResult
-from unslant.errors import InputError
+from unslant.errors import InputError, needed
 from unslant.experiment.result import StudyResult
-from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.catalogue import metric_at

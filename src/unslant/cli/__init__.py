@@ -40,13 +40,14 @@ from unslant.errors import (
     OutputError,
     UnslantError,
     first_line,
+    missing,
     naming_flags,
+    offline,
     one_line,
     printable,
     shortened,
     shown,
 )
-from unslant.extras import missing, offline
 from unslant.reach import COMMAND, ON_INTERRUPT, Command, without_secrets
 from unslant.studies import STUDIES, TOP
 from unslant.writing import unfailing_streams

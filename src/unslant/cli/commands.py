@@ -25,8 +25,7 @@ from cyclopts.help import HelpEntry, HelpPanel
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from unslant.errors import InputError, for_the_caller, naming_flags
-from unslant.extras import load_row
+from unslant.errors import InputError, for_the_caller, load_row, naming_flags
 from unslant.flags import Flag, Heading, Without
 from unslant.studies import study_at
 

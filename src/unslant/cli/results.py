@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import unslant.experiment as o
-from unslant.errors import InputError, OutputError, UnslantError
-from unslant.extras import needed
+from unslant.errors import InputError, OutputError, UnslantError, needed
 from unslant.reach import Reach
 from unslant.writing import write_all, write_atomically
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from unslant.errors import InputError, naming_flags, one_of
-from unslant.extras import load_row, with_plugins
+from unslant.errors import InputError, load_row, naming_flags, one_of, with_plugins
 from unslant.flags import check_least
 
 if TYPE_CHECKING:

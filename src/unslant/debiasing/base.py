@@ -18,8 +18,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker, ask_orders
-from unslant.errors import InputError, QuestionError
-from unslant.extras import needed
+from unslant.errors import InputError, QuestionError, needed
 from unslant.metrics import choose
 from unslant.models import Cost
 from unslant.presentations import Order, given_order

@@ -15,11 +15,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line, shown
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line, needed, shown
 from unslant.experiment import OutputOptions, ReportOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
-from unslant.extras import needed
 from unslant.files import dump_json, parse_json, read_text
 from unslant.flags import check_unused
 from unslant.reach import COMMAND

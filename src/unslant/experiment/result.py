@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from unslant import __version__
 from unslant.arrays import json_fields
-from unslant.errors import InputError, one_of, shown
-from unslant.extras import needed
+from unslant.errors import InputError, needed, one_of, shown
 from unslant.files import dump_json
 from unslant.presentations import CONTROL
 from unslant.responses import Responses, Run

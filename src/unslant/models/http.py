@@ -20,8 +20,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
-from unslant.errors import InputError, ModelError, shortened
-from unslant.extras import check_online
+from unslant.errors import InputError, ModelError, check_online, shortened
 from unslant.files import RepeatedKey, parse_json
 from unslant.models.base import Malformed
 from unslant.models.concurrent import Limit, Server, from_several

@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx
 
-from unslant.errors import InputError, ModelError, first_line, shortened
-from unslant.extras import check_online, needed, refusal
+from unslant.errors import InputError, ModelError, check_online, first_line, needed, refusal, shortened
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several

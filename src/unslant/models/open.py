@@ -26,8 +26,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import urlsplit, urlunsplit
 
-from unslant.errors import InputError, ModelError
-from unslant.extras import load_row, with_plugins
+from unslant.errors import InputError, ModelError, load_row, with_plugins
 from unslant.flags import long_flag, with_options, without_effect
 from unslant.models.base import (
     Model,

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from unslant.errors import InputError
-from unslant.extras import hub_refusal, needed
+from unslant.errors import InputError, hub_refusal, needed
 from unslant.questions.records import Record, dataset_records
 
 HUB = "hub:"

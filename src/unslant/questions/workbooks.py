@@ -10,8 +10,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, first_line
-from unslant.extras import needed
+from unslant.errors import InputError, first_line, needed
 from unslant.files import MAX_BYTES, MAX_VALUES, most_unpacked
 
 Row = tuple[int, list[str]]

@@ -16,8 +16,7 @@ from xml.sax.saxutils import escape
 
 from unslant import __version__
 from unslant.arrays import json_number
-from unslant.errors import InputError, one_line
-from unslant.extras import needed
+from unslant.errors import InputError, needed, one_line
 from unslant.files import dump_json
 from unslant.metrics import Estimate
 from unslant.metrics.catalogue import metric_at

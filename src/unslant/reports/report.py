@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant import __version__
-from unslant.errors import one_line
-from unslant.extras import missing
+from unslant.errors import missing, one_line
 from unslant.metrics import Estimate
 from unslant.reports.export import Drawing, drawing, save_figures, save_tables
 from unslant.reports.figure import Chart, Panel, Table

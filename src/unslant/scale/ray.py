@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from unslant.errors import InputError, ModelError, UnslantError, first_line
-from unslant.extras import needed, refusal
+from unslant.errors import InputError, ModelError, UnslantError, first_line, needed, refusal
 from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf import other_costs
 from unslant.models.options import ModelOptions

@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.errors import InputError, ModelError
-from unslant.extras import load_row, with_plugins
+from unslant.errors import InputError, ModelError, load_row, with_plugins
 from unslant.flags import path_in
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import torch
 from transformers.pytorch_utils import Conv1D
 
 from unslant.debiasing.lora1 import TrainSettings
-from unslant.errors import ModelError
-from unslant.extras import needed
+from unslant.errors import ModelError, needed
 from unslant.models.hf.loading import with_adapter
 from unslant.models.hf.model import TransformersModel
 

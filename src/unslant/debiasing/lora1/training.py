@@ -22,8 +22,7 @@ from unslant.debiasing.base import Method, OrderDebiaser
 from unslant.debiasing.lora1 import Epoch, TrainSettings, collapsed
 from unslant.debiasing.lora1.adapter import Adapted
 from unslant.debiasing.model_pass import ModelPass, label_pass, loaded_model
-from unslant.errors import InputError
-from unslant.extras import needed
+from unslant.errors import InputError, needed
 from unslant.files import dump_json
 from unslant.metrics import credit, pbm
 from unslant.metrics.bootstrap import SETTLED, Bootstrap

@@ -15,8 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from unslant.errors import InputError, ModelError, first_line, for_the_caller, one_of
-from unslant.extras import hub_refusal, needed
+from unslant.errors import InputError, ModelError, first_line, for_the_caller, hub_refusal, needed, one_of
 from unslant.models.hf.sanity import (
     check_config,
     check_size,

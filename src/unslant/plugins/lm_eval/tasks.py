@@ -15,9 +15,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from unslant.errors import InputError, first_line
+from unslant.errors import InputError, first_line, needed
 from unslant.experiment import Options
-from unslant.extras import needed
 from unslant.flags import check_unused
 from unslant.plugins.lm_eval.option_fields import Request
 from unslant.reach import Reach

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import ROUNDING, Floats, grouped
-from unslant.errors import InputError, first_line, printable, shortened
-from unslant.extras import needed
+from unslant.errors import InputError, first_line, needed, printable, shortened
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.fields import passage_of
 from unslant.responses.importers.logged import Log, Logged, stated, understood, unit_share

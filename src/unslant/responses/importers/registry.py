@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, first_line
-from unslant.extras import load_row, with_plugins
+from unslant.errors import InputError, first_line, load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, files_within, parse_json, read_bytes
 from unslant.questions.formats import all_readable, format_of, header_of, suffix_of, whole_records, wrong_json
 from unslant.questions.records import Record, object_records

@@ -13,14 +13,13 @@ import pyarrow as pa
 
 from unslant.arrays import Jsonable, jsonable
 from unslant.asking import Asked
-from unslant.errors import InputError, MostlyFailedError
+from unslant.errors import InputError, MostlyFailedError, needed
 from unslant.experiment import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.experiment.comparison import check_whole
 from unslant.experiment.job import Asking, Given
 from unslant.experiment.outputs import check_file
 from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.experiment.study import Keywords, Study, function
-from unslant.extras import needed
 from unslant.flags import check_unused
 from unslant.metrics import Estimate
 from unslant.metrics.catalogue import metric_at

@@ -14,10 +14,9 @@ from unslant.asking import Progress, no_progress
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import check_apart
 from unslant.debiasing.lora1 import Epoch, TrainSettings
-from unslant.errors import InputError
+from unslant.errors import InputError, needed
 from unslant.experiment.job import provenance
 from unslant.experiment.result import StudyResult
-from unslant.extras import needed
 from unslant.files import dump_json, parse_json, read_text
 from unslant.flags import by_kind, part_of, path_in, with_options
 from unslant.metrics import METRICS, Estimate, Metric, metric
