@@ -18,8 +18,7 @@ import pytest
 from tests.command_line import unslant
 from unslant import audit
 from unslant.errors import InputError
-from unslant.responses import Response, Responses
-from unslant.responses.checks import above_one
+from unslant.responses import Response, Responses, above_one
 from unslant.responses.importers import Log, Logged, joined, joining, load_logs
 
 TEXTS = ["Fenton", "Redhill", "Millbrook", "Langdale"]

@@ -14,8 +14,8 @@ from tests.fakes import RuleModel
 from unslant import Question
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.responses import SCHEMA, Responses
-from unslant.responses.checks import pack, unpack
+from unslant.responses import SCHEMA, Responses, pack
+from unslant.responses.checks import unpack
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

@@ -17,7 +17,7 @@ from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference import Preference
 from unslant.reports import Later, Page, Tile
 from unslant.reports.numbers import count, has_interval, number, percent, significant, unsettled, with_interval
-from unslant.responses.checks import above_one
+from unslant.responses import above_one
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult

@@ -19,8 +19,7 @@ from unslant.models import ChatModel, Cost, ScoringModel
 from unslant.presentations import ALPHABETS, Order, Presentation, present
 from unslant.prompts import Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
-from unslant.responses import Responses
-from unslant.responses.checks import NO_ANSWER
+from unslant.responses import NO_ANSWER, Responses
 
 
 class Asker(ABC):

@@ -31,8 +31,7 @@ from unslant.metrics.scores import (
     View,
     labels_at,
 )
-from unslant.responses import AGAIN, DECISION, GENERATE, Response, Responses
-from unslant.responses.checks import NO_ANSWER
+from unslant.responses import AGAIN, DECISION, GENERATE, NO_ANSWER, Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:

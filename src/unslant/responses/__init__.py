@@ -5,6 +5,9 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -14,15 +17,13 @@ from typing import IO, Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from unslant.arrays import Floats, first_best
+from unslant.arrays import Bools, Floats, first_best, release_memory
 from unslant.presentations import Presentation
-from unslant.questions.question import JudgingQuestion, Question
-from unslant.responses.checks import NO_ANSWER as NO_ANSWER
-from unslant.responses.checks import REPLY_STATUSES as REPLY_STATUSES
-from unslant.responses.checks import STATUSES as STATUSES
-from unslant.responses.checks import checked_table, read_table, write_table
+from unslant.questions.question import JudgingQuestion, Question, canonical_line
 from unslant.responses.run import Run as Run
+from unslant.writing import write_atomically
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
@@ -30,6 +31,14 @@ AGAIN = "generate/again"
 """Elicitation of rows that answer a question about a reply in which no answer was found; kept apart from replies."""
 DECISION = "decision"
 """Elicitation of rows whose labels are a server's own, so that labels and positions cannot be separated."""
+NO_ANSWER = ("unparsed", "conflict", "cut", "refused")
+"""Statuses of replies that contain no answer."""
+REPLY_STATUSES = ("ok", *NO_ANSWER, "error")
+STATUSES = (*REPLY_STATUSES, "censored")
+"""``ok``: an answer was read. ``unparsed``: a reply without a readable answer. ``conflict``: a label with the text of
+another option. ``cut``: the reply ended at the limit of tokens before an answer. ``refused``: the model declined.
+``censored``: the best label may be one that the server did not return. ``error``: no reply. Only ``ok`` rows are
+answers."""
 
 
 def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
@@ -293,6 +302,8 @@ class Responses:
         Raises:
             InputError: if the file does not exist, is not Parquet, or is damaged in any way; naming row and column.
         """
+        from unslant.responses.checks import checked_table, read_table  # few audits read a table
+
         table, run, questions = read_table(Path(path))
         return cls(checked_table(table, SCHEMA, path, questions), run, questions)
 
@@ -300,3 +311,80 @@ class Responses:
 def _from_record(record: Mapping[str, Any]) -> Response:
     values: dict[str, Any] = {n: v if v is None else _COLUMNS[n][1](v) for n, v in record.items()}
     return Response(**values)
+
+
+_ROUNDED = 0.01
+"""How far a probability may be off that was written with few decimals."""
+
+
+def above_one(table: pa.Table) -> Floats:
+    """The sums of the probabilities of all labels of those rows where it is more than 1, by more than rounding; of
+    labels that a server did not return, only upper bounds are known, and rows with any are left out."""
+    import pyarrow.compute as pc
+
+    scores = table["logprobs"].combine_chunks()
+    n_labels, n_bounds = (
+        np.asarray(pc.fill_null(pc.list_value_length(table[name]), 0)) for name in ("logprobs", "bounds")
+    )
+    sums = np.zeros(len(table))
+    np.add.at(sums, np.asarray(pc.list_parent_indices(scores)), np.exp(np.asarray(scores.flatten())))
+    above: Bools = (sums > 1 + _ROUNDED * n_labels) & (n_bounds == 0)
+    return sums[above]
+
+
+# The file of a table
+
+RUN_KEY, QUESTIONS_KEY, DIGEST_KEY = b"unslant", b"unslant.questions", b"unslant.digest"
+"""Where the metadata of the file holds the run, the questions and their checksum."""
+
+
+def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: str | Path | IO[bytes]) -> None:
+    """Write a table, its run and its questions; :func:`~unslant.responses.checks.read_table` detects any damage.
+
+    Raises:
+        OutputError: if the file cannot be written.
+    """
+    write_batches([table], table.num_rows, run, pack(questions) if questions else b"", table.schema, path)
+
+
+def write_batches(
+    batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: str | Path | IO[bytes]
+) -> None:
+    """As :func:`write_table`, from tables of ``schema`` that arrive one by one, ``rows`` in all, each a row group.
+
+    Args:
+        packed: the questions, as :func:`pack` returns them; may be empty.
+    """
+
+    def write(file: IO[bytes]) -> None:
+        release_memory()
+        with pq.ParquetWriter(file, schema_with_run, compression="zstd", write_page_checksum=True) as writer:
+            for batch in batches:
+                writer.write_table(batch)
+                del batch  # before the next one is made: two of them would be in memory
+                release_memory()
+
+    description = run.dump()
+    # Pages have checksums; the digest covers what Parquet does not: the metadata, and the number of rows.
+    metadata = {RUN_KEY: description, DIGEST_KEY: digest_of_file(description, rows, packed)}
+    schema_with_run = schema.with_metadata(metadata | ({QUESTIONS_KEY: packed} if packed else {}))
+
+    if isinstance(path, str | Path):
+        write_atomically(path, write)
+    else:
+        write(path)
+
+
+def digest_of_file(description: bytes, rows: int, packed: bytes) -> bytes:
+    """The checksum over run, number of rows and packed questions."""
+    return hashlib.sha256(b"%d\n%s\n%s" % (rows, description, packed)).hexdigest().encode()
+
+
+def pack(questions: Iterable[Question]) -> bytes:
+    """Questions as compressed JSON lines; the same questions give the same bytes."""
+    return compressed("\n".join(canonical_line(question) for question in questions))
+
+
+def compressed(lines: str) -> bytes:
+    """Lines as the metadata holds them: as ASCII, since readers in other languages refuse metadata that is not text."""
+    return base64.b64encode(zlib.compress(lines.encode(), 9))

@@ -1,46 +1,32 @@
-"""Checks that a table of responses passes before anything is computed from it: its file, its columns, its rows."""
+"""Reading a table of responses back, and the checks that it passes before anything is computed from it: its file, its
+columns, its rows. What was asked in this process needs neither."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import zlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from unslant.arrays import TIE_TOLERANCE, Floats, release_memory
+from unslant.arrays import TIE_TOLERANCE, Ints
 from unslant.errors import InputError, first_line
 from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
-from unslant.questions.question import Question, canonical_line, question_of
+from unslant.questions.question import Question, question_of
+from unslant.responses import DIGEST_KEY, QUESTIONS_KEY, RUN_KEY, STATUSES, compressed, digest_of_file
 from unslant.responses.run import Run
-from unslant.writing import write_atomically
 
-NO_ANSWER = ("unparsed", "conflict", "cut", "refused")
-"""Statuses of replies that contain no answer."""
-REPLY_STATUSES = ("ok", *NO_ANSWER, "error")
-STATUSES = (*REPLY_STATUSES, "censored")
-"""``ok``: an answer was read. ``unparsed``: a reply without a readable answer. ``conflict``: a label with the text of
-another option. ``cut``: the reply ended at the limit of tokens before an answer. ``refused``: the model declined.
-``censored``: the best label may be one that the server did not return. ``error``: no reply. Only ``ok`` rows are
-answers."""
 MOST_POSITIVE = 1e-4
 """Largest log-probability that rounding can explain, of harnesses that sum in single precision."""
-_META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
-_ROUNDED = 0.01
-"""How far a probability may be off that was written with few decimals."""
 _ROWS_AT_ONCE = 1 << 16
 _AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
-
-Ints = NDArray[np.int64]
 
 
 class _Bad(ValueError):
@@ -51,45 +37,8 @@ class _Bad(ValueError):
         self.row, self.column = row, column
 
 
-def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: str | Path | IO[bytes]) -> None:
-    """Write a table, its run and its questions; :func:`read_table` detects any damage.
-
-    Raises:
-        OutputError: if the file cannot be written.
-    """
-    write_batches([table], table.num_rows, run, pack(questions) if questions else b"", table.schema, path)
-
-
-def write_batches(
-    batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: str | Path | IO[bytes]
-) -> None:
-    """As :func:`write_table`, from tables of ``schema`` that arrive one by one, ``rows`` in all, each a row group.
-
-    Args:
-        packed: the questions, as :func:`pack` returns them; may be empty.
-    """
-
-    def write(file: IO[bytes]) -> None:
-        release_memory()
-        with pq.ParquetWriter(file, schema_with_run, compression="zstd", write_page_checksum=True) as writer:
-            for batch in batches:
-                writer.write_table(batch)
-                del batch  # before the next one is made: two of them would be in memory
-                release_memory()
-
-    description = run.dump()
-    # Pages have checksums; the digest covers what Parquet does not: the metadata, and the number of rows.
-    metadata = {_META: description, _DIGEST: _digest(description, rows, packed)}
-    schema_with_run = schema.with_metadata(metadata | ({_QUESTIONS: packed} if packed else {}))
-
-    if isinstance(path, str | Path):
-        write_atomically(path, write)
-    else:
-        write(path)
-
-
 def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
-    """The table, run and questions that :func:`write_table` wrote, with unchecked columns.
+    """The table, run and questions that :func:`~unslant.responses.write_table` wrote, with unchecked columns.
 
     Raises:
         InputError: if there is no such file, it is not Parquet, or it is damaged.
@@ -104,10 +53,10 @@ def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
 
 def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run, bytes]:
     """The run that a file describes, and its questions, packed."""
-    description = metadata.get(_META, b"{}")
-    packed = metadata.get(_QUESTIONS, b"")
-    digest = _digest(description, rows, packed)
-    if metadata.get(_DIGEST, digest) != digest:
+    description = metadata.get(RUN_KEY, b"{}")
+    packed = metadata.get(QUESTIONS_KEY, b"")
+    digest = digest_of_file(description, rows, packed)
+    if metadata.get(DIGEST_KEY, digest) != digest:
         raise InputError.at(path, "is damaged: its description does not match its checksum; write it again")
     try:
         parse_json(description.decode())  # refuses repeated keys and deep nesting, which pydantic reads
@@ -145,10 +94,6 @@ class TableFile:
         for table in parquet_batches(self.path, _ROWS_AT_ONCE):
             yield checked_table(table, schema, self.path, before=before)
             before += table.num_rows
-
-
-def _digest(description: bytes, rows: int, packed: bytes) -> bytes:
-    return hashlib.sha256(b"%d\n%s\n%s" % (rows, description, packed)).hexdigest().encode()
 
 
 def checked_table(
@@ -218,16 +163,6 @@ class _Lists:
         again = (rows[1:] == rows[:-1]) & (values[1:] == values[:-1])
         if again.any():
             raise _Bad(int(rows[1:][again][0]), self.name, "holds the same value twice")
-
-
-def above_one(table: pa.Table) -> Floats:
-    """The sums of the probabilities of all labels of those rows where it is more than 1, by more than rounding; of
-    labels that a server did not return, only upper bounds are known, and rows with any are left out."""
-    scores = _Lists(table, "logprobs")
-    sums = np.zeros(len(scores.lengths))
-    np.add.at(sums, scores.rows, np.exp(scores.values.astype(np.float64)))
-    sums[_Lists(table, "bounds").rows] = 0
-    return sums[sums > 1 + _ROUNDED * scores.lengths]
 
 
 def _check_rows(table: pa.Table) -> None:
@@ -301,31 +236,21 @@ def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
 # The texts of the questions, packed for the metadata of a table
 
 
-def pack(questions: Iterable[Question]) -> bytes:
-    """Questions as compressed JSON lines; the same questions give the same bytes."""
-    return _packed("\n".join(canonical_line(question) for question in questions))
-
-
 def joined(packed: Iterable[bytes]) -> bytes:
-    """Several sets of packed questions as one, the same bytes as :func:`pack` makes of all of them.
+    """Several sets of packed questions as one, the same bytes as :func:`~unslant.responses.pack` makes of all of them.
 
     Raises:
         ValueError: see :func:`unpack`.
     """
     lines = "\n".join(filter(None, map(_unpacked, packed)))
-    return _packed(lines) if lines else b""
-
-
-def _packed(lines: str) -> bytes:
-    # As ASCII, since readers of Parquet in other languages refuse metadata that is not text.
-    return base64.b64encode(zlib.compress(lines.encode(), 9))
+    return compressed(lines) if lines else b""
 
 
 def unpack(packed: bytes) -> tuple[Question, ...]:
-    """The inverse of :func:`pack`.
+    """The inverse of :func:`~unslant.responses.pack`.
 
     Raises:
-        ValueError: if :func:`pack` did not make ``packed``.
+        ValueError: if that did not make ``packed``.
     """
     return tuple(question_of(parse_json(line)) for line in _unpacked(packed).split("\n") if line)
 

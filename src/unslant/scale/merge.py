@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from unslant.errors import InputError, without_options
-from unslant.responses import SCHEMA
-from unslant.responses.checks import TableFile, joined, write_batches
+from unslant.responses import SCHEMA, write_batches
+from unslant.responses.checks import TableFile, joined
 from unslant.responses.provenance import FINGERPRINT, same_identity
 from unslant.responses.run import Run, ShardHeader
 from unslant.scale.plan import Plan

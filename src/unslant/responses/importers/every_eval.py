@@ -13,7 +13,7 @@ from typing import Any
 
 from unslant.files import parse_json
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.responses.checks import STATUSES
+from unslant.responses import STATUSES
 from unslant.responses.importers.logged import Log, Logged, understood, unit_share
 from unslant.responses.importers.page_text import PageText, named_place
 from unslant.responses.importers.registry import Head, Importer

@@ -24,8 +24,7 @@ from unslant.presentations import question_rng
 from unslant.questions.formats import table_rows
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, magnitude, number, unsettled
-from unslant.responses import Run
-from unslant.responses.checks import write_table
+from unslant.responses import Run, write_table
 from unslant.studies.unbiased.probe import metrics
 from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST, ConsensusRates
 
