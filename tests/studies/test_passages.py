@@ -13,8 +13,8 @@ import pytest
 
 import unslant
 from tests.studies.boundary_rows import row
-from unslant.metrics.association import mcnemar, p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.pairs import mcnemar, p_of_pairs
 from unslant.questions import Question, load_questions
 from unslant.responses import Responses, Run
 from unslant.studies.instruction_boundary.metrics import boundary_metrics

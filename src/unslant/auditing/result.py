@@ -20,7 +20,6 @@ from unslant.metrics import (
     OrderScores,
     compute,
     measure,
-    paired_difference,
     preference,
     read_scores,
 )
@@ -289,6 +288,8 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
         run, other: name and audit of each.
         measures: keys of the metrics that are compared.
     """
+    from unslant.metrics import paired_difference  # few audits are compared
+
     (name, now), (base, first) = run, other
     at, at_first = rows = same_questions(now, first)
     if not at.size:

@@ -17,13 +17,13 @@ from .estimate import verdict as verdict
 from .estimate import verdicts as verdicts
 from .estimate import wilson as wilson
 from .measures import Metrics as Metrics
-from .measures import PairedDifference as PairedDifference
 from .measures import compute as compute
-from .measures import mcnemar as mcnemar
 from .measures import minimum_detectable_difference as minimum_detectable_difference
-from .measures import paired_difference as paired_difference
 from .nvr import Nvr as Nvr
 from .nvr import nvr_from_scores as nvr_from_scores
+from .pairs import PairedDifference as PairedDifference
+from .pairs import mcnemar as mcnemar
+from .pairs import paired_difference as paired_difference
 from .permutation import normalised_pbm as normalised_pbm
 from .permutation import pbm as pbm
 from .preference import Preference as Preference

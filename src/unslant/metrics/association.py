@@ -1,4 +1,4 @@
-"""Correlations and associations, with their intervals or p-values."""
+"""Correlations, of numbers and of raters, with their intervals and p-values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
-from unslant.metrics.sampling import student
 
 Kind = Literal["pearson", "spearman", "kendall"]
 BY_DEFAULT: tuple[Kind, ...] = ("kendall", "pearson")
 MIN_PAIRS = 3
 EXACT_BELOW = 10
 """Number of pairs from which p is the usual approximation; below, all n! ways to pair x with y are counted."""
-_LEAST_EXPECTED = 5.0
-"""Right and wrong answers at every place for chi-squared's distribution (Cochran 1954)."""
-_DRAWS = 9999
 
 
 def correlation(
@@ -157,59 +153,6 @@ def agreement(
     return associate([ours[name] for name in shared], [external[name] for name in shared], kinds, of=of)
 
 
-def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> tuple[Estimate, float]:
-    """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
-
-    V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
-    Over several groups its square is their mean weighted by N. It has no interval. The test adds up Pearson's
-    chi-squared over the groups: by its distribution where at least 5 right and 5 wrong are expected at every place
-    (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
-
-    Args:
-        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers;
-            and by how much chance makes chi-squared larger than where no two share a passage (Rao and Scott 1981).
-            Places of no question, and groups with nothing to compare, are left out.
-
-    Returns:
-        V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
-    """
-    association = room = statistic = 0.0
-    tables = [(counts[counts > 0], right[counts > 0], effect) for counts, right, effect in groups]
-    tables = [table for table in tables if len(table[0]) > 1 and 0 < table[1].sum() < table[0].sum()]
-    if not tables:
-        return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
-    usual = True
-    for counts, right, effect in tables:
-        n, share = counts.sum(), right.sum() / counts.sum()
-        chi2 = float(_pearson(counts, right))
-        association += chi2 - effect * (len(counts) - 1) * n / (n - 1)
-        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) minus one
-        statistic += chi2 / effect
-        usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
-    if usual:
-        from scipy.special import chdtrc
-
-        p = float(chdtrc(sum(len(counts) - 1 for counts, *_ in tables), statistic))
-    else:
-        # of a model that knows 90 %, so few answers are wrong that chi-squared's distribution misleads
-        rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
-        for counts, right, _ in tables:
-            deals = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
-            draws += _pearson(counts, deals.astype(np.float64))
-        p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
-    questions = int(sum(counts.sum() for counts, *_ in tables))
-    if room <= 0:
-        return Estimate.undefined("two questions", questions), p
-    value = min(1.0, math.sqrt(max(0.0, association) / room))
-    return Estimate.bare(value, questions, "corrected for chance: no interval"), p
-
-
-def _pearson(counts: Floats, right: Floats) -> Floats:
-    """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
-    share = right.sum(axis=-1, keepdims=True) / counts.sum()
-    return np.asarray(((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1))
-
-
 def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) -> Estimate:
     """Agreement of raters beyond chance: 1 minus the disagreement observed over that expected, with its interval.
 
@@ -243,25 +186,3 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
 
     features = np.column_stack([differ, votes.transpose(1, 0, 2).reshape(len(sizes), -1)])
     return bootstrap.statistic(features[:n], statistic, items, low=-1.0, high=1.0, unseen=features[n:])
-
-
-def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
-    """p-value of "both are right equally often" for (Q,) yes-or-no values of the same questions; nan if unknown.
-
-    McNemar's exact test, or where questions share passages, Student's t over passages: questions about one passage
-    are won or lost together, and McNemar's test would count each as evidence of its own.
-    """
-    differences = a - b
-    if bootstrap.sampling.clustered:
-        return student(bootstrap.sampling, differences)[1]
-    return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
-
-
-@metric("p_value", "p", "exact McNemar test (with passages, Student's t) that both are right equally often", unit="p")
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
-    if only_a + only_b == 0:
-        return 1.0
-    from scipy.stats import binomtest
-
-    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unslant.metrics import association as association
 from unslant.metrics import base_rate as base_rate
 from unslant.metrics import measures as measures
 from unslant.metrics import nvr as nvr
+from unslant.metrics import pairs as pairs
 from unslant.metrics import shortcuts as shortcuts
 from unslant.metrics import variance_components as variance_components
 from unslant.metrics.registry import METRICS as METRICS

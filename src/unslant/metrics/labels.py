@@ -1,4 +1,4 @@
-"""Which labels are answered, and how often each is right: label shares, RStd, RSD, CKLD.
+"""Which labels are answered, and how often each is right: label shares, RStd, RSD, CKLD, Cramér's V.
 
 A *slot* is a label of the standard sequence and its position; with labels in standard sequence the two
 are one. Slots are numbered from the top; ``last`` is slot n-1 of each question, wherever n differs between questions.
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats
-from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Measured, Numbers, metric
@@ -25,6 +24,9 @@ CKLD_PSEUDO_COUNT = 1.0
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 MIN_GOLD = 10
 """A label's recall counts towards the corrected spreads when it rests on at least this many right answers."""
+_LEAST_EXPECTED = 5.0
+"""Right and wrong answers at every place for chi-squared's distribution (Cochran 1954)."""
+_DRAWS = 9999
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
 
     The corrected ones are computed for each number of options, less the part of chance (of the variance), and pooled by
     N (root mean square). The test takes the places of right options as dealt at random among the questions with as many
-    options; see :func:`~unslant.metrics.association.cramers_v`.
+    options; see :func:`cramers_v`.
 
     Args:
         unit: (Q,) number of the passage of each question, where some share one: answers about it can fall back on the
@@ -267,6 +269,59 @@ def _corrected(groups: Sequence[tuple[Floats, Floats, float]]) -> tuple[Estimate
     note = "chance taken out: no interval" + (f"; {left_out} labels with few right answers left out" * (left_out > 0))
     spread, relative = np.sqrt(np.maximum(0.0, pooled / questions)).tolist()
     return Estimate.bare(spread, questions, note), Estimate.bare(relative, questions, note), left_out
+
+
+def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> tuple[Estimate, float]:
+    """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
+
+    V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
+    Over several groups its square is their mean weighted by N. It has no interval. The test adds up Pearson's
+    chi-squared over the groups: by its distribution where at least 5 right and 5 wrong are expected at every place
+    (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
+
+    Args:
+        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers;
+            and by how much chance makes chi-squared larger than where no two share a passage (Rao and Scott 1981).
+            Places of no question, and groups with nothing to compare, are left out.
+
+    Returns:
+        V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
+    """
+    association = room = statistic = 0.0
+    tables = [(counts[counts > 0], right[counts > 0], effect) for counts, right, effect in groups]
+    tables = [table for table in tables if len(table[0]) > 1 and 0 < table[1].sum() < table[0].sum()]
+    if not tables:
+        return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
+    usual = True
+    for counts, right, effect in tables:
+        n, share = counts.sum(), right.sum() / counts.sum()
+        chi2 = float(_pearson(counts, right))
+        association += chi2 - effect * (len(counts) - 1) * n / (n - 1)
+        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) minus one
+        statistic += chi2 / effect
+        usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
+    if usual:
+        from scipy.special import chdtrc
+
+        p = float(chdtrc(sum(len(counts) - 1 for counts, *_ in tables), statistic))
+    else:
+        # of a model that knows 90 %, so few answers are wrong that chi-squared's distribution misleads
+        rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
+        for counts, right, _ in tables:
+            deals = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
+            draws += _pearson(counts, deals.astype(np.float64))
+        p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
+    questions = int(sum(counts.sum() for counts, *_ in tables))
+    if room <= 0:
+        return Estimate.undefined("two questions", questions), p
+    value = min(1.0, math.sqrt(max(0.0, association) / room))
+    return Estimate.bare(value, questions, "corrected for chance: no interval"), p
+
+
+def _pearson(counts: Floats, right: Floats) -> Floats:
+    """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
+    share = right.sum(axis=-1, keepdims=True) / counts.sum()
+    return np.asarray(((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1))
 
 
 def ordinal(place: int) -> str:

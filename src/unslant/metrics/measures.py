@@ -1,19 +1,17 @@
-"""Every metric of one set of responses: of each question, their means, all in one result; and how two sets differ."""
+"""Every metric of one set of responses: of each question, their means, all in one result."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, Ints, Jsonable, json_fields
-from unslant.errors import InputError, one_of
+from unslant.arrays import Bools, Floats, json_fields
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
-from unslant.metrics.association import mcnemar as mcnemar
-from unslant.metrics.association import p_of_pairs, pbm_accuracy
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
@@ -116,7 +114,7 @@ class Metrics:
         given_labels, order_labels: shares and recall per label, under the given order and over all orders.
         preference: what the model falls back on when unsure.
         by_subject: the means per subject; empty where there is one subject or none.
-        pbm_accuracy: their correlation across subjects.
+        pbm_accuracy: the correlation of PBM with accuracy across subjects, computed on first use.
         questions: the per-question values themselves (not in :meth:`to_dict`).
     """
 
@@ -132,12 +130,22 @@ class Metrics:
     order_labels: tuple[LabelShare, ...]
     preference: Preference
     by_subject: Mapping[str, Numbers]
-    pbm_accuracy: Numbers
     questions: QuestionValues
+
+    @cached_property
+    def pbm_accuracy(self) -> Numbers:
+        """PBM is that over squares, where only these are known of a subject."""
+        from unslant.metrics.association import (
+            pbm_accuracy,  # for JSON and details: the first screen has no correlation
+        )
+
+        rows = [*self.by_subject.values()]
+        over_squares = any(row["square_pbm"].defined for row in rows)
+        return pbm_accuracy(rows, over="square_pbm" if over_squares else "pbm")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
-        return json_fields(self, omit=("questions",)) | {"phrase": self.preference.phrase}
+        return json_fields(self, omit=("questions",), also=("pbm_accuracy",)) | {"phrase": self.preference.phrase}
 
 
 def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
@@ -164,7 +172,6 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         alike = max(1.0, bootstrap.sampling.design_effect(score)) if bootstrap.sampling.clustered else 1.0
         about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0, alike
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, asked, phases)
     habit = preference(scores, bootstrap)
     if phases:
         # An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
@@ -183,8 +190,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=habit,
-        by_subject=by_subject,
-        pbm_accuracy=pbm_accuracy(list(by_subject.values()), over="square_pbm" if phases else "pbm"),
+        by_subject=_by_subject(scores, values, asked, phases),
         questions=values,
     )
 
@@ -232,90 +238,6 @@ def _by_subject(
         bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows], part=several)
         table[str(subject)] = means(part, bootstrap, None, scores, asked, rows) | in_phases
     return table
-
-
-@dataclass(frozen=True)
-class PairedDifference(Jsonable):
-    """How two sets of answers to the same questions differ.
-
-    Attributes:
-        measure: key of a metric of single questions.
-        a, b: each on the questions both have.
-        difference: a minus b, paired.
-        only_a, only_b: questions where a yes/no measure is 1 for this one alone.
-        p_value: see :func:`p_of_pairs`; nan for measures that are not yes/no, or predicted for questions left out.
-        n_unpaired: questions left out, because only one set has them or the measure is undefined in either.
-    """
-
-    measure: str
-    a: Estimate
-    b: Estimate
-    difference: Estimate
-    only_a: int
-    only_b: int
-    p_value: float
-    n_unpaired: int
-
-
-@metric("difference", "difference", "on the same questions, paired", unit="difference")
-@metric("differences.a", "this run", "value on the questions that both have")
-@metric("differences.b", "first run", "value on the questions that both have")
-def paired_difference(
-    a: OrderScores,
-    b: OrderScores,
-    measure_name: str = "accuracy",
-    *,
-    measures: tuple[QuestionValues, QuestionValues] | None = None,
-    rows: tuple[Ints, Ints] | None = None,
-    across_subjects: bool = False,
-) -> PairedDifference:
-    """Difference of one metric of single questions over the questions that both sets of scores have.
-
-    Args:
-        measures: of ``a`` and ``b``, if already computed.
-        rows: (P,) each, the rows of the same questions in ``a`` and ``b``; by default those of the same id.
-        across_subjects: whether the interval is for other subjects.
-
-    Raises:
-        InputError: if the measure is unknown or no question is shared.
-    """
-    if not isinstance(measured := METRICS.get(measure_name), QuestionMetric):
-        names = [one.key for one in question_metrics()]
-        raise InputError(f"no metric of single questions is called {measure_name!r}: {one_of(measure_name, names)}")
-    at_a, at_b = rows or np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)[1:]
-    if not at_a.size:
-        raise InputError("the two sets of responses have no question in common")
-    values_a, values_b = measures or (extended_measures(one, TwoPhaseValues.of(one)) for one in (a, b))
-    of_a, of_b = values_a[measure_name][at_a], values_b[measure_name][at_b]
-    both = ~(np.isnan(of_a) | np.isnan(of_b))
-    of_a, of_b, at_a, at_b = of_a[both], of_b[both], at_a[both], at_b[both]
-    at = [*zip(at_a, at_b, strict=True)]  # either may lack subjects or contexts, as logs do
-    subjects = [a.subjects[i] or b.subjects[j] for i, j in at]
-    contexts = [a.contexts[i] or b.contexts[j] for i, j in at]
-    unsure = spread_answers(a)[at_a] | spread_answers(b)[at_b]
-    bootstrap = Bootstrap(len(at), subjects, contexts=contexts, unsure=unsure, across_subjects=across_subjects)
-    bounds, width = measured.bounds, measured.bounds[1] - measured.bounds[0]
-    in_a, in_b = (bootstrap.mean(values, bounds=bounds, room="bounds, unsure") for values in (of_a, of_b))
-    difference = bootstrap.mean(of_a - of_b, bounds=(-width, width), room="bounds, unsure")
-    keys = {measured.key, measured.unmoved}
-    asked_a, asked_b = ({} if one.stopped is None else measure(one, keys) for one in (a, b))
-    room_a = below_a, above_a = room_left_out(in_a.value, a, bootstrap, asked_a, measured, at_a)
-    room_b = below_b, above_b = room_left_out(in_b.value, b, bootstrap, asked_b, measured, at_b)
-    room = math.hypot(below_a, above_b), math.hypot(above_a, below_b)
-    # a test would count what is predicted for a question left out as its answer
-    predicted = measured.unmoved is not None and not (a.stopped is b.stopped is None)
-    yes_no = not predicted and of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
-    only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
-    return PairedDifference(
-        measure_name,
-        with_left_out(in_a, room_a, bounds),
-        with_left_out(in_b, room_b, bounds),
-        with_left_out(difference, room, (-width, width)),
-        only_a,
-        only_b,
-        p_of_pairs(bootstrap, of_a, of_b) if yes_no else math.nan,
-        len(a) + len(b) - len(both) - len(at),
-    )
 
 
 def with_two_more(n: int, mean: float, variance: float = 0.0) -> tuple[float, float]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints, json_fields
-from unslant.metrics.association import p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design, verdict
+from unslant.metrics.pairs import p_of_pairs
 from unslant.metrics.registry import Numbers, metric
 from unslant.metrics.scores import Places
 from unslant.questions import Question

@@ -22,9 +22,9 @@ from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.experiment.comparison import unpaired_difference
 from unslant.metrics import Measured, Numbers, Verdict, verdicts
-from unslant.metrics.association import p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.pairs import p_of_pairs
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
@@ -69,7 +69,7 @@ class SettingChange(Jsonable):
     Attributes:
         difference: accuracy under the setting minus accuracy under vanilla; interval from resampling questions.
         gained, lost: questions right only under the setting, and only under vanilla (single replies only).
-        p_value: see :func:`~unslant.metrics.association.p_of_pairs`; ``nan`` for repeated replies.
+        p_value: see :func:`~unslant.metrics.pairs.p_of_pairs`; ``nan`` for repeated replies.
     """
 
     setting: str
