@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from unslant.auditing import audit_presentations
 from unslant.auditing.study import audit
+from unslant.experiment import ShardOptions
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 from unslant.responses.run import Run
-from unslant.scale import ShardOptions
 from unslant.scale.merge import merge
-from unslant.scale.plan import Plan, Shard
+from unslant.scale.plan import Plan, Shard, ShardShare, planned
 
 LABELS = tuple("ABCD")
 EACH = 27
@@ -81,7 +81,7 @@ def plan_and_cut(folder: Path, n: int, of: int) -> None:
     def asked() -> Iterator[Any]:
         return ((question, one) for question in found for one in audit_presentations(question, "auto", LABELS))
 
-    share = ShardOptions(shard=f"{of // 2}/{of}").share("audit", found, {}, ["cloze"], asked)
+    share = ShardShare.of(Shard(of // 2, of), found, *planned("audit", found, {}, ["cloze"], asked()))
     assert sum(1 for _ in share.cut(asked())) == share.presentations
 
 

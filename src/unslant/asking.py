@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter, length_hint
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,10 @@ from unslant.responses import GENERATE as GENERATE
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, Model, Reply, ScoringModel
+    from unslant.questions import QuestionSet
+    from unslant.responses.run import ShardHeader
 
+Item = TypeVar("Item")
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Any, Presentation], tuple[str, frozenset[int] | None]]
@@ -41,6 +44,29 @@ _FIRST_LOOK = 50
 
 def no_progress(phase: str, done: int, total: int) -> None:
     """The no-op progress callback."""
+
+
+class Share:
+    """What this machine asks of a run: everything, unless it has a shard (:class:`unslant.scale.plan.ShardShare`).
+
+    Attributes:
+        presentations: how many it asks; 0 where they have not been counted.
+    """
+
+    presentations: int = 0
+
+    def cut(self, asked: Iterable[Item], question: Callable[[Any], Any] = itemgetter(0)) -> Iterator[Item]:
+        """This machine's items; ``question`` returns the question of an item."""
+        return iter(asked)
+
+    def own(self, questions: QuestionSet[Any]) -> QuestionSet[Any]:
+        """This machine's questions of the set."""
+        return questions
+
+    @property
+    def header(self) -> ShardHeader | None:
+        """The header for the table of a shard; None for a whole run."""
+        return None
 
 
 def elicitation_of(model: ScoringModel, writer: Writer) -> Elicitation:

@@ -11,7 +11,7 @@ from tests.fakes import RuleModel
 from unslant import Question
 from unslant.auditing import AuditSettings
 from unslant.auditing.study import audit
-from unslant.scale import ShardOptions
+from unslant.experiment import ShardOptions
 
 QUESTIONS = [
     Question(f"q{i}", f"Which is {i}?" * (1 + i % 4), tuple(f"item {j}" for j in range(n)), frozenset({i % n}))

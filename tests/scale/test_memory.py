@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.shards import EACH, merge_all, write_all
 from tests.scale.conftest import QUESTIONS
-from unslant import Question
+from unslant import Question, QuestionSet
 from unslant.auditing import audit_presentations
 from unslant.scale import merge as merging
 from unslant.scale.plan import planned
@@ -38,11 +38,12 @@ def test_merging_holds_a_few_row_groups(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_planning_holds_no_presentation() -> None:
     def held(number: int) -> int:
-        questions = [Question(f"q{i}", f"Which is {i}?", QUESTIONS[2].options, frozenset({0})) for i in range(number)]
-        places = {question.id: i for i, question in enumerate(questions)}
+        questions = QuestionSet.of(
+            Question(f"q{i}", f"Which is {i}?", QUESTIONS[2].options, frozenset({0})) for i in range(number)
+        )
         asked = ((one, shown) for one in questions for shown in audit_presentations(one, "all", tuple("ABCD")))
         tracemalloc.start()
-        plan, *_ = planned("audit", places, "", {}, ["cloze"], asked)
+        plan, *_ = planned("audit", questions, {}, ["cloze"], asked)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert plan.n_presentations == EACH * number

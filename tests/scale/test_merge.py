@@ -19,13 +19,13 @@ from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
 from unslant.auditing import AuditSettings
 from unslant.auditing.study import audit
+from unslant.experiment import ShardOptions
 from unslant.experiment.study import Study
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, SpecialTokens
-from unslant.scale import ShardOptions
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
 from unslant.studies import read_result

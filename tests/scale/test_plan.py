@@ -16,11 +16,11 @@ from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
 from unslant.auditing import AuditSettings, audit_presentations
 from unslant.auditing.study import audit
+from unslant.experiment import ShardOptions
 from unslant.models.base import Scored
 from unslant.presentations import control_presentations, present
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
-from unslant.scale import ShardOptions
 from unslant.scale.plan import Plan, Shard, stretch
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.auditing import AuditSettings
+from unslant.experiment import ShardOptions
 from unslant.presentations import CONTROL
-from unslant.scale import ShardOptions
 from unslant.scale.plan import Shard, stretch
 
 

@@ -18,6 +18,7 @@ from tests.fakes import RuleModel
 from unslant import InputError, Leaderboard, ModelError, Question, audit, compare, leaderboard, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
+from unslant.experiment import ShardOptions
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements, lead, mean_over_sets
 from unslant.experiment.result import Paired
 from unslant.experiment.study import Study
@@ -25,7 +26,6 @@ from unslant.metrics import METRICS, Bootstrap, Estimate, PairedDifference, wils
 from unslant.models.base import Scored
 from unslant.prompts import Prompt
 from unslant.responses import Responses
-from unslant.scale import ShardOptions
 
 RUNS = {
     "first": {"accuracy": wilson(0.5, 40), "pbm": Estimate.undefined("one order")},

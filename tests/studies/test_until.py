@@ -19,12 +19,12 @@ from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, WHOLE, UntilSearch
 from unslant.errors import InputError
+from unslant.experiment import ShardOptions
 from unslant.models.base import Scored
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.questions import Question
 from unslant.questions.loaders import sample
-from unslant.scale import ShardOptions
 from unslant.store import Store
 
 QUESTIONS = [

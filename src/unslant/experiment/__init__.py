@@ -20,7 +20,6 @@ from unslant.models import ModelOptions as ModelOptions
 from unslant.models.open import gives_replies
 from unslant.models.options import options_for
 from unslant.reach import Reach, url_without_secrets
-from unslant.scale import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
     from unslant.presentations import Chooser
@@ -323,6 +322,31 @@ class StoreOptions:
             raise InputError("--no-store stores nothing: leave out --store")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """The part of the work that this machine does."""
+
+    shard: str = ""
+    """Ask only part I of N, such as 3/16; unslant merge joins the parts."""
+    plan: Path | None = None
+    """With --shard: file in which the first part records what is asked; the others must match it."""
+
+    def __post_init__(self) -> None:
+        if self.shard:
+            from unslant.scale.plan import Shard
+
+            Shard.parse(self.shard)
+        elif self.plan:
+            raise InputError("--plan applies only to shards: add --shard, such as --shard=1/16, or leave it out")
+
+    def check_none(self, other: str) -> None:
+        """InputError if a shard is given together with ``other``, an option for whole runs."""
+        if self.shard:
+            raise InputError(f"{other} is for whole runs, and --shard asks only part of one: leave one of them out")
+
+
+WHOLE = ShardOptions()
+"""All of the work."""
 WITH_LOG = "--log reads recorded responses"
 """The reason for :func:`check_unused` why an option has no effect."""
 Models = Annotated[ModelOptions, Heading("Model", 2)]

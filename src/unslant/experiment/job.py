@@ -22,16 +22,15 @@ import numpy as np
 
 from unslant import __version__
 from unslant.arrays import jsonable
-from unslant.asking import Asked, Progress, ask, ask_for_replies
+from unslant.asking import Asked, Progress, Share, ask, ask_for_replies
 from unslant.errors import ModelError
-from unslant.experiment import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
+from unslant.experiment import WHOLE, GenerateOptions, ModelOptions, PromptOptions, ShardOptions
 from unslant.models import Model, facts_of
 from unslant.models.open import check_opens, open_chat, open_model, opened
 from unslant.questions import Question, QuestionSet
 from unslant.reach import COMMAND, url_without_secrets
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import AskedModel, AskedQuestions, ChatCost, Cost, Provenance, model_block
-from unslant.scale import WHOLE, Share
 
 if TYPE_CHECKING:
     from unslant.experiment.running import Recording
@@ -191,9 +190,16 @@ class Asking(Generic[S]):
         return self.model.cost - self._before
 
     def share(self, asked: Callable[[], Iterable[Asked]], ways: Sequence[Elicitation | Writer]) -> Share:
-        """This machine's share of everything that is asked."""
+        """This machine's share of everything that is asked, which ``asked`` returns in order; called for shards."""
+        if not self.shards.shard:
+            return Share()
+        from unslant.scale.plan import Shard, ShardShare, planned
+
         recorded = self.settings.recorded()
-        return self.shards.share(self.study, self.questions, recorded, ways, asked, self.progress)
+        plan, *sizes = planned(self.study, self.questions, recorded, ways, asked(), self.progress)
+        if self.shards.plan is not None:
+            plan.agree(Path(self.shards.plan))
+        return ShardShare.of(Shard.parse(self.shards.shard), self.questions, plan, *sizes)
 
     def ask(self, asked: Sequence[Asked], elicitations: Sequence[Elicitation], **about: Unpack[About]) -> Responses:
         """Score everything, or the share of this machine; ``about`` has further fields of the run."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line, needed, shown
-from unslant.experiment import OutputOptions, ReportOptions
+from unslant.experiment import OutputOptions, ReportOptions, ShardOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.files import dump_json, parse_json, read_text
@@ -24,7 +24,6 @@ from unslant.flags import check_unused
 from unslant.reach import COMMAND
 from unslant.responses import Responses
 from unslant.responses.provenance import META_NAME, Provenance, checked_provenance
-from unslant.scale import ShardOptions
 from unslant.writing import check_writable, locked_folder, mode_of, print_whole, write_all, write_atomically
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import unslant.experiment as o
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, for_the_caller, naming_flags
 from unslant.experiment import (
+    WHOLE,
     GenerateOptions,
     ModelOptions,
     OutputOptions,
@@ -32,7 +33,6 @@ from unslant.flags import Flag, Heading, UnknownOptionError, Without, by_kind, c
 from unslant.models.base import Model, in_turn, is_whole
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
-from unslant.scale import WHOLE
 from unslant.writing import write_all
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ class Study(Generic[S]):
         log: Sequence[Path] = (),
     ) -> None:
         """Run the study with arguments from the command line, those of :meth:`parameters`."""
-        replies = part_of(generate, GenerateOptions) if generate is not None else GenerateOptions()
+        replies = part_of(generate, GenerateOptions)
         given = Given(
             settings=settings, log=tuple(log), generate=replies, shards=shards, inputs=inputs, outputs=outputs
         )

@@ -269,8 +269,10 @@ class QuestionSet(Generic[AnyQuestion]):
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over the questions in order: two sets with the same digest ask the same."""
-        lines = (f"{canonical_line(question)}\n" for question in self.questions)
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        digest = hashlib.sha256()
+        for question in self.questions:  # one by one: all lines together are as long as the file
+            digest.update(f"{canonical_line(question)}\n".encode())
+        return digest.hexdigest()
 
 
 SHARED_START = 200

@@ -13,20 +13,23 @@ import os
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from unslant import __version__
+from unslant.asking import Item, Share
 from unslant.errors import InputError
 from unslant.files import Checked, checked, dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
+from unslant.questions import QuestionSet
+from unslant.responses.run import ShardHeader
 from unslant.writing import write_atomically
 
 _WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
@@ -120,8 +123,7 @@ class Plan(Checked):
 
 def planned(
     study: str,
-    ids: Mapping[str, int],
-    digest: str,
+    questions: QuestionSet[Any],
     settings: Mapping[str, Any],
     ways: Sequence[object],
     asked: Iterable[Asked],
@@ -130,8 +132,7 @@ def planned(
     """The plan of a run, from one pass over everything it asks, without holding it in memory.
 
     Args:
-        ids: place of each question in the set, by id.
-        digest: of the questions.
+        questions: all questions of the run.
         settings: those that results show, JSON-able.
         ways: the elicitations, or the writer of prompts; their ``repr`` states how prompts are written.
 
@@ -139,7 +140,7 @@ def planned(
         The plan; the number of presentations of each question, by its place in the set, and last of all others
         (controls); and in the same order the characters of their texts without worked examples.
     """
-    n = len(ids)
+    n, ids = len(questions), {question.id: place for place, question in enumerate(questions)}
     numbers, characters = [0] * (n + 1), [0] * (n + 1)
     presentations, examples = hashlib.sha256(), hashlib.sha256()
     total, last = 0, tuple[Presentation, ...]()
@@ -161,7 +162,7 @@ def planned(
     plan = Plan(
         unslant=__version__,
         study=study,
-        questions=digest,
+        questions=questions.digest,
         n_questions=n,
         settings=json.loads(json.dumps(dict(settings))),
         prompts=_sha(repr(list(ways))),
@@ -232,3 +233,63 @@ def stretch(part: Shard, contexts: Sequence[str], characters: Sequence[int]) -> 
 def _shared(contexts: Sequence[str], place: int) -> bool:
     """Whether a question has the same passage as the one before."""
     return place > 0 and bool(contexts[place]) and contexts[place] == contexts[place - 1]
+
+
+@dataclass
+class ShardShare(Share):
+    """The share of a shard: everything asked about some of the questions.
+
+    Shards are stretches of the question set, so that prompts that share a beginning stay together: dealt out in turn,
+    questions on one passage would have it computed once per shard. They are about equally long in characters, and
+    questions on one passage stay together. Controls come last in every table, so only the last shard asks them.
+
+    Attributes:
+        places: place of each question in the set, by id.
+        here: places of the questions asked.
+        runs: filled in while asking: first row in the whole run's table, and number, of every stretch of rows.
+    """
+
+    shard: Shard
+    plan: Plan
+    places: Mapping[str, int]
+    here: range
+    presentations: int
+    runs: list[list[int]] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, shard: Shard, questions: QuestionSet[Any], plan: Plan, numbers: list[int], characters: list[int]
+    ) -> Self:
+        """A shard of these questions; ``numbers`` and ``characters`` are those of :func:`planned`."""
+        places = {question.id: place for place, question in enumerate(questions)}
+        here = stretch(shard, [getattr(question, "context", "") for question in questions], characters)
+        controls = numbers[-1] if shard.index == shard.of else 0
+        return cls(shard, plan, places, here, sum(numbers[place] for place in here) + controls)
+
+    def cut(self, asked: Iterable[Item], question: Callable[[Any], Any] = itemgetter(0)) -> Iterator[Item]:
+        """See :meth:`Share.cut`; notes where the rows of these items belong."""
+        last, self.runs = self.shard.index == self.shard.of, []
+        for row, item in enumerate(asked):
+            place = self.places.get(question(item).id)
+            if last if place is None else place in self.here:
+                if self.runs and sum(self.runs[-1]) == row:
+                    self.runs[-1][1] += 1
+                else:
+                    self.runs.append([row, 1])
+                yield item
+
+    def own(self, questions: QuestionSet[Any]) -> QuestionSet[Any]:
+        return replace(questions, questions=questions.questions[self.here.start : self.here.stop])
+
+    @property
+    def header(self) -> ShardHeader:
+        """The header for the table, once everything was asked."""
+        n = self.plan.n_presentations
+        return ShardHeader(
+            index=self.shard.index,
+            of=self.shard.of,
+            questions=len(self.here),
+            runs=tuple((start + way * n, length) for way in range(self.plan.ways) for start, length in self.runs),
+            plan=self.plan.model_dump(),
+            digest=self.plan.digest,
+        )
