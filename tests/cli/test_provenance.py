@@ -19,7 +19,7 @@ from tests.command_line import unslant as run
 from tests.serving import Fault, FaultServer
 from unslant import cli
 from unslant.auditing.result import AuditResult
-from unslant.cli.arguments import Seen
+from unslant.cli.commands import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
 from unslant.reports.export import save_figures

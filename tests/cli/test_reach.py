@@ -15,7 +15,7 @@ from benchmarks.reliability import Options, hostile
 from benchmarks.reliability.hostile import Listening, write_result
 from tests.command_line import Ran
 from unslant import cli
-from unslant.cli.arguments import reach_of
+from unslant.cli.commands import reach_of
 from unslant.reach import Reach, reason_to_type, recorded, url_without_secrets, without_secrets
 from unslant.studies.unbiased.contamination.study import ContaminationSettings
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shlex
 import signal
 import sys
 import threading
@@ -31,24 +30,21 @@ from cyclopts import (
 from cyclopts.argument import ArgumentCollection
 
 import unslant
-from unslant.cli.arguments import Config, Recorded, Seen, check_files
-from unslant.cli.commands import HELP_OF, print_help, register
+from unslant.cli.commands import ALL, HELP_OF, SHORT, Seen, check_files, register
 from unslant.errors import (
     FailedConditionsError,
     InputError,
     MostlyFailedError,
     OutputError,
     UnslantError,
-    first_line,
     missing,
     naming_flags,
     offline,
     one_line,
-    printable,
     shortened,
     shown,
 )
-from unslant.reach import COMMAND, ON_INTERRUPT, Command, without_secrets
+from unslant.reach import COMMAND, ON_INTERRUPT, without_secrets
 from unslant.studies import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
@@ -109,6 +105,8 @@ for name, title, home, about in (
 app.command("unslant.cli.listing:install", name="--install-completion", help="Install shell completion.")
 
 
+FILE = Path("unslant.toml")
+"""In the working folder: defaults of options."""
 _HOLD_SECRETS = frozenset({"--header", "--extra-body", "--base-url", "--inspect"})
 EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Exit codes of errors; of all others it is 2."""
@@ -283,21 +281,28 @@ def _unknown_command(error: UnknownCommandError) -> str:
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
     """Run a command, as typed after ``unslant``; without ``defaults`` no file of settings is read."""
-    if print_help(app, words):
+    if {*words} & {*SHORT, ALL}:
+        from unslant.cli.help import print_help
+
+        print_help(app, words)
         return
-    config, words = Config.of(words) if defaults else (Config(), list(words))
+    config = None
+    if defaults and (os.path.isfile(FILE) or any(word.partition("=")[0] == "--config" for word in words)):
+        from unslant.cli.sources import Config  # few commands have one
+
+        config, words = Config.of(words)
     seen = Seen(words)
     try:
-        command, bound = _parsed(words, config, seen)
+        command, bound = parsed(words, *[config] if config else [], seen)
         COMMAND.set(seen.command)
-        _perform(command, bound, config=config.path)
+        perform(command, bound, config=config.path if config else None)
     except InputError as error:
-        if type(error) is InputError and (options := config.named_in(str(error))):
+        if config and type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
         raise
 
 
-def _perform(command: Any, bound: Any, **inputs: Any) -> None:
+def perform(command: Any, bound: Any, **inputs: Any) -> None:
     """Run a command; ``inputs`` are further files that it must not write to."""
     try:
         os.getcwd()
@@ -308,25 +313,7 @@ def _perform(command: Any, bound: Any, **inputs: Any) -> None:
         command(*bound.args, **bound.kwargs)
 
 
-def repeat(
-    recorded: Sequence[str], place: Path, again: str, trust: bool, typed: Sequence[str] = (), writes: bool = False
-) -> None:
-    """Print and run a command from a file (:class:`Recorded`), with some words typed again.
-
-    Raises:
-        InputError: if the recorded words are not a command of ours, or must be typed again.
-    """
-    commands, arguments = _arguments_of(recorded, place)
-    seen = Seen([*recorded, *typed])
-    command, bound = _parsed([*commands, *typed], Recorded(arguments, place, again, trust, writes), seen)
-    print(printable(f"unslant {shlex.join(seen.command.words)}"), file=sys.stderr)  # the file may be someone else's
-    # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
-    words = seen.command.words if writes else (*COMMAND.get().words, *seen.typed)
-    COMMAND.set(Command(words, seen.command.repeatable))
-    _perform(command, bound)
-
-
-def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
+def parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
     """The function and the arguments of a command; options that were not typed take their values from the sources."""
     app.config = (*sources, _whole_numbers)
     command, bound, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
@@ -340,32 +327,6 @@ def _whole_numbers(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -
         for token in argument.tokens if int in (argument.hint, *get_args(argument.hint)) else ():
             if "." in token.value and not _WHOLE.fullmatch(token.value):
                 raise CoercionError(token=token, target_type=int)
-
-
-class _Arguments(Exception):
-    """Ends the parsing of a command before its values are converted."""
-
-
-def _arguments_of(words: Sequence[str], place: Path) -> tuple[tuple[str, ...], ArgumentCollection]:
-    """The command that the words in a file name, and its arguments; nothing is checked, opened or read."""
-
-    def stop(_: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        raise _Arguments(commands, arguments)
-
-    try:
-        _parsed(words, stop)
-    except _Arguments as parsed:
-        commands, arguments = parsed.args
-        # The parser would leave out what it does not know, and the command would run without it.
-        known = {name for argument in arguments for name in argument.names}
-        options = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
-        if unknown := [option for option in options if option not in known and option != "--"]:
-            problem = f"its command has {unknown[0]}, which this version of unslant does not know"
-            raise InputError.at(place, problem) from None
-        return commands, arguments
-    except CycloptsError as error:
-        raise InputError.at(place, f"its command cannot be read: {first_line(error)}") from None
-    raise InputError.at(place, "its command only shows help")
 
 
 def with_values(words: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plain functions as commands of cyclopts, and their help.
+"""Plain functions as commands of cyclopts; what of a command may be recorded, and that no output overwrites an input.
 
 A command is a function whose parameters are arguments, options, or dataclasses of options (``Annotated[..., Heading]``
 gives their heading in help). Here the fields of these become parameters: nothing outside this room knows cyclopts, and
@@ -9,29 +9,40 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token
-from cyclopts.help import HelpEntry, HelpPanel
-from rich.console import Console, ConsoleOptions
-from rich.text import Text
+from cyclopts.argument import Argument, ArgumentCollection
 
 from unslant.errors import InputError, for_the_caller, load_row, naming_flags
 from unslant.flags import Flag, Heading, Without
+from unslant.reach import NOT_REPEATED, OUTPUTS, WITHHELD, Command, Reach, recorded
 from unslant.studies import study_at
 
 _OPTIONS = Heading("Options", 1)
 HELP_OF = "unslant {}COMMAND --help shows the usual options of a command, --help-all every option."
 _METAVARS = {int: "N", float: "NUMBER", str: "TEXT"}
+SHORT, ALL = ("--help", "-h"), "--help-all"
+OWN = "own"
+"""Marks options that the settings of a command declare themselves rather than inherit."""
+EXIT_CODES = (
+    "Exit codes: 0 done, 2 bad input (one line says why), 3 most requests failed or no reply had an answer, 4 a "
+    "condition of --fail-if holds, 5 not written, 130 stopped."
+)
+DEFAULTS = (
+    "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."
+)
 
 
 def register(app: App, commands: Mapping[str, str], group: Group | None = None) -> None:
@@ -182,139 +193,167 @@ def _docstring(home: str) -> str:
     return ""  # a package of others may define it in another module
 
 
-SHORT, ALL = ("--help", "-h"), "--help-all"
-OWN = "own"
-"""Marks options that the settings of a command declare themselves rather than inherit."""
-EXIT_CODES = (
-    "Exit codes: 0 done, 2 bad input (one line says why), 3 most requests failed or no reply had an answer, 4 a "
-    "condition of --fail-if holds, 5 not written, 130 stopped."
-)
-DEFAULTS = (
-    "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."
-)
-EVERYDAY = (
-    "model", "more", "sets", "log", "method", "methods", "settings", "orders", "until", "limit", "chat", "html", "json",
-    "details", "dry_run", "device", "reasoning",
-)  # fmt: skip
-"""Options that short help lists first, before the command's own; the rest follow if there is room."""
-THEN = ("out", "responses", "quiet", "store")
-MOST = 12
-"""Options in short help, at most."""
-_WIDTH = 24
-_NOT_LISTED = ("--help", "--version", "--install-completion")
+# The arguments of a command
+
+_TYPED = "cli"
 
 
-def print_help(app: App, words: Sequence[str]) -> bool:
-    """Print help of the command, or group of commands, that the words begin with; False if they do not ask for help."""
-    if not {*words} & {*SHORT, ALL}:
-        return False
-    chain, apps, _ = app.parse_commands([word for word in words if word not in (*SHORT, ALL)])
-    last = apps[-1]
-    about = str(last.help)
-    if "{METHODS}" in about:
-        from unslant.debiasing import METHODS
-
-        about = about.replace("{METHODS}", ", ".join(METHODS))
-    page = last.help_formatter = _Page(" ".join(["Usage: unslant", *chain, "COMMAND"]), about)
-    if last.default_command is not None:
-        parameters = list(inspect.signature(last.default_command).parameters.values())
-        page.usage = " ".join(["Usage: unslant", *chain, *_usage(parameters)])
-        if ALL not in words:
-            _shorten(last, page, " ".join(chain), parameters)
-    try:
-        app.help_print(list(chain))
-    finally:
-        last.help_epilogue = page.epilogue or last.help_epilogue
-    return True
+def reach_of(argument: Argument) -> Reach | None:
+    """What an option reaches: as its declaration says, or :attr:`Reach.PLACE` if it is a path."""
+    return _declared(argument.field_info.annotation)
 
 
-def _shorten(app: App, page: _Page, command: str, parameters: Sequence[inspect.Parameter]) -> None:
-    names = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    page.about, _, _ = str(app.help).partition("\n\n")
-    page.epilogue = str(app.help_epilogue)
-    page.only = usual(parameters)
-    left = len(names) - len(page.only)
-    more = f"has {left} more options, and further examples" if left else "says more"
-    app.help_epilogue = f"Example:\n{page.epilogue.splitlines()[1]}\n\nunslant {command} {ALL} {more}."
+def _declared(kind: Any) -> Reach | None:
+    if isinstance(kind, Reach):
+        return kind
+    parts = (*get_args(kind), *getattr(kind, "__metadata__", ()))
+    reaches = [reach for part in parts if (reach := _declared(part))]
+    return reaches[-1] if reaches else Reach.PLACE if kind is Path else None  # the outermost annotation counts
 
 
-def usual(parameters: Sequence[inspect.Parameter]) -> frozenset[str]:
-    """Options in short help, as typed: required ones, :data:`EVERYDAY` ones, and those of the study itself."""
-    options = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-
-    names = [*EVERYDAY, OWN, *THEN]
-
-    def rank(option: inspect.Parameter) -> tuple[bool, int]:
-        name = option.name if option.name in names else OWN if OWN in option.annotation.__metadata__ else ""
-        return option.default is not option.empty, names.index(name) if name else len(names)
-
-    return frozenset(map(_name, sorted(options, key=rank)[:MOST]))
+def values_of(arguments: ArgumentCollection) -> Iterator[tuple[Argument, Token]]:
+    """Every value with its argument: positional ones, then options in the order typed, or of the file."""
+    pairs = [(argument, token) for argument in arguments if not argument.children for token in argument.tokens]
+    # cyclopts numbers its tokens; tokens without a number keep the order of declaration
+    yield from sorted(pairs, key=lambda pair: (pair[0].name.startswith("-"), getattr(pair[1], "_order", 0)))
 
 
-def _name(parameter: inspect.Parameter) -> str:
-    """An option as typed, an argument as shown."""
-    for mark in parameter.annotation.__metadata__:
-        if isinstance(mark, Parameter) and mark.name:
-            return str(next(iter(mark.name)))
-    name = parameter.name.rstrip("_").replace("_", "-")
-    return f"--{name}" if parameter.kind is inspect.Parameter.KEYWORD_ONLY else name.upper()
+def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> list[str]:
+    """A value as it may be recorded, without secrets, with its option by the first of its names, so that ``-m X`` and
+    ``--model X`` are one command; joined to it by ``=`` if it was ``typed`` so."""
+    name = argument.name
+    if token.implicit_value is True:
+        return [name]
+    value = recorded(reach_of(argument), token.value)
+    if not argument.name.startswith("-"):
+        # A file whose name begins with a dash was typed after --; repeated without that, it would be an option.
+        return [f"./{value}" if value.startswith("-") else value]
+    alone = token.keyword in argument.names and f"{token.keyword}={token.value}" not in typed
+    joined = value.startswith("-") or not alone
+    return [f"{name}={value}"] if joined else [name, value]
 
 
-def _usage(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    words = ["[OPTIONS]"] if any(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters) else []
-    for one in parameters:
-        name = _name(one)
-        if one.kind is inspect.Parameter.VAR_POSITIONAL:
-            words.append(f"{name}...")
-        elif one.kind is inspect.Parameter.POSITIONAL_ONLY:
-            words.append(name if one.default is one.empty else f"[{name}]")
-        elif one.default is one.empty:
-            choice = get_origin(get_args(one.annotation)[0]) is Literal
-            words.insert(0, f"{name} {'CHOICE' if choice else 'PATH'}")
-    return words
+class Seen:
+    """The last of cyclopts' sources of values: it adds none, but notes the command as parsed.
 
-
-class _Page:
-    """Prints the help that cyclopts has collected, without frames; short help has one heading for all options.
+    Args:
+        words: as typed.
 
     Attributes:
-        only: the options to show, as typed; all if empty.
+        command: as it may be recorded, without secrets.
+        typed: its repeatable words that the user typed.
     """
 
-    def __init__(self, usage: str, about: str) -> None:
-        self.usage, self.about, self.epilogue = usage, about, ""
-        self.only: frozenset[str] = frozenset()
-        self._options = False
+    def __init__(self, words: Collection[str]) -> None:
+        self.command, self._words = Command(), frozenset(words)
+        self.typed: tuple[str, ...] = ()
 
-    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
-        console.print(Text(f"{self.usage}\n"), soft_wrap=True)
-
-    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        console.print(Text(self.about))
-
-    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        listed = [one for one in panel.entries if not one.names or one.names[0] not in _NOT_LISTED]
-        rows = [one for one in listed if not self.only or one.positional_label is not None or one.names[0] in self.only]
-        if not rows:
-            return
-        arguments = rows[0].positional_label is not None
-        if not (self.only and self._options):
-            console.print(Text(f"\n{'Options' if self.only and not arguments else panel.title}:", style="bold"))
-        self._options = self._options or not arguments
-        for entry in rows:
-            label = entry.positional_label or " ".join(filter(None, [*entry.all_options, entry.metavar]))
-            names = Text(f"  {label}".ljust(_WIDTH), style="cyan")
-            lines = textwrap.wrap(_meaning(entry), max(_WIDTH, console.width - _WIDTH), break_on_hyphens=False)
-            if len(names) >= _WIDTH and not names.plain.endswith("  "):
-                console.print(names, soft_wrap=True)
-                names = Text(" " * _WIDTH)
-            for line in lines or [""]:
-                console.print(names + Text(line), soft_wrap=True)
-                names = Text(" " * _WIDTH)
+    def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        """Note the command; InputError on an empty value, as of an unset variable, and on a withheld secret."""
+        words, repeatable, typed = list(commands), list(commands), list[str]()
+        for argument, token in values_of(arguments):
+            reach, name = reach_of(argument), argument.field_info.name
+            empty = token.source == _TYPED and not token.value and token.implicit_value is not True
+            if empty and argument.name.startswith("-"):
+                raise InputError(f"{argument.name} is empty: give a value, or leave it out")
+            if reach is Reach.SECRET:
+                continue
+            if any("\ud800" <= character <= "\udfff" for character in token.value):  # no record of ours has them
+                raise InputError(f"{argument.name} {token.value}: {_undecoded(token.value)}")
+            if reach is not None and WITHHELD in token.value:
+                raise InputError(
+                    f"{argument.name}: possible secrets were left out when the command was recorded; type the "
+                    "whole command again"
+                )
+            value = words_of(argument, token, self._words)
+            words += value
+            if name not in NOT_REPEATED:
+                repeatable += value
+                typed += value if token.source == _TYPED else []
+        self.command, self.typed = Command(tuple(words), tuple(repeatable)), tuple(typed)
 
 
-def _meaning(entry: HelpEntry) -> str:
-    about = getattr(entry.description, "primary_renderable", entry.description)
-    notes = [f"[{', '.join(filter(None, entry.choices))}]"] if entry.choices else []
-    notes += [f"[default: {entry.default}]"] if entry.default else []
-    return " ".join([str(about or ""), *notes, *["[required]"] * entry.required]).strip()
+def _undecoded(word: str) -> str:
+    """Why Python could not read all bytes of a word as text, and what to do."""
+    try:
+        os.fsencode(word).decode()
+    except UnicodeError:
+        return "is not UTF-8 text; rename the file"
+    return f"Python reads the command line as {sys.getfilesystemencoding()} here; set PYTHONUTF8=1"
+
+
+def check_files(arguments: Mapping[str, Any]) -> None:
+    """Refuse a command that would overwrite one of its inputs, or write twice to one file; called before any work.
+
+    Args:
+        arguments: of the command, by name.
+
+    Raises:
+        InputError: naming the option and the file.
+    """
+    _keep_off_the_store(arguments)
+    reasons = {
+        place: f"is also {_option(name)} and would be overwritten"
+        for name, value in arguments.items()
+        if name not in OUTPUTS
+        for text in _texts(value)
+        if (place := _place(text, False)) is not None
+    }
+    for name, path in _outputs(arguments):
+        place = _place(path, True)
+        if place in reasons:
+            raise InputError(f"{_option(name)} {path}: {reasons[place]}; give another name")
+        reasons[place] = f"is also where {_option(name)} is written"
+
+
+def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:
+    """Refuse the run store and its log as input or output."""
+    # Only SQLite may open them: closing any other descriptor drops the locks that this process holds on them.
+    if "store" not in arguments:
+        return
+    from unslant.store import default_path
+    from unslant.store.tables import JOURNALS, sibling
+
+    path = Path(os.path.realpath(os.path.expanduser(arguments["store"] or default_path())))
+    store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}
+    for name, value in arguments.items():
+        for text in () if name == "store" else _texts(value):
+            if _place(text, True) in store:
+                raise InputError(f"{_option(name)} {text}: is the run store; give another file name")
+
+
+def _outputs(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Every path that is written, including the files in the folder of ``--out``."""
+    from unslant.experiment.outputs import FILES, STDOUT
+
+    paths = {name: value for name, value in arguments.items() if name in OUTPUTS and isinstance(value, Path)}
+    files = {name: path for name, path in paths.items() if path != STDOUT}
+    yield from files.items()
+    if "out" in files and {"json", "html"} <= arguments.keys():
+        yield from (("out", files["out"] / file) for name, file in FILES.items() if name not in files)
+
+
+def _place(path: str | Path, new: bool) -> Hashable:
+    """A key that all names of a file or folder share; None for a missing file, unless it may be ``new``."""
+    try:
+        path = os.path.expanduser(path)
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path) if new and "\0" not in str(path) else None
+    return status.st_dev, status.st_ino
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Possible file names in a value: the whole, parts between commas, what follows a ``=``, or each item of a list."""
+    if isinstance(value, str):
+        yield from {part for text in (value, *value.split(",")) for part in (text, text.partition("=")[2]) if part}
+    elif isinstance(value, Path):
+        yield str(value)
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _texts(one)
+
+
+def _option(name: str) -> str:
+    positional = {"model", "models", "questions", "file", "run", "runs", "merged", "shards"}
+    return name.upper() if name in positional else f"--{name.replace('_', '-')}"

@@ -170,7 +170,7 @@ def rerun(
       unslant rerun report.html --json again.json
       unslant rerun served.json --base-url http://127.0.0.1:8080/v1
     """
-    from unslant.cli import repeat
+    from unslant.cli.sources import repeat
     from unslant.experiment.outputs import read_provenance
     from unslant.experiment.running import EXPECTED
 

@@ -14,8 +14,9 @@ from typing import Annotated, NoReturn
 from cyclopts import App, Parameter
 
 import unslant.experiment as o
-from unslant.cli import call, repeat
+from unslant.cli import call
 from unslant.cli.commands import HELP_OF, register
+from unslant.cli.sources import repeat
 from unslant.errors import InputError, one_line, printable
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
