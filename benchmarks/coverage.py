@@ -35,10 +35,10 @@ from scipy.special import stdtrit
 from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, Room, spread_answers
+from unslant.metrics.effects import effects_of, place_shares
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference import place_shares, unsure_questions
-from unslant.metrics.preference.habit import effects_of
+from unslant.metrics.permutation import unsure_questions
 from unslant.metrics.registry import bounds_of, question_metrics
 
 Floats = NDArray[np.float64]

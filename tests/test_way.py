@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 70
+MOST = 71
 """Modules at the first number. Fewer is better: lower it when you take one away; import what only some audits need in
 the function that needs it."""
 

@@ -254,6 +254,26 @@ def test_a_trace_that_decides_nearly_equal_options_is_reported_as_one() -> None:
     assert found.labels[0].effect.value == pytest.approx(0.75 * np.log(0.255 / (0.745 / 3)))
 
 
+def test_a_trace_in_every_answer_of_many_questions_is_not_too_few_questions() -> None:
+    def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
+        return one_hot(len(labels), labels.index("A"), 1 / len(labels) + 0.005)
+
+    found = preference(read_scores(ask(make_questions(60), nearly_even)))
+    assert (found.finding, found.phrase) == (
+        "trace",
+        "falls back on A when unsure, which moves 75 points of its near ties",
+    )
+
+
+@pytest.mark.parametrize("sizes", [(4,), (3, 4), MIXED])
+def test_a_trace_of_the_last_position_is_not_a_place_of_its_own_for_every_question(sizes: tuple[int, ...]) -> None:
+    """The last of several numbers of options has several numbers, but is one place."""
+    model = Planted(position=at(-1, 0.02), taste=0, noise=0.002, knows=0.3)
+    found = preference(planted_scores(model, 200, sizes))
+    assert (found.finding, found.takes) == ("trace", ())
+    assert found.phrase.startswith("falls back on the last position when unsure, which moves ")
+
+
 def test_a_place_of_its_own_for_every_question() -> None:
     def remembered(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
         return one_hot(len(labels), int(question.id[1:]) // 2 % len(labels), 0.9)  # type: ignore[attr-defined]

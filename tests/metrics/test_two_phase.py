@@ -21,9 +21,9 @@ from unslant.metrics import (
     preference,
     read_scores,
 )
+from unslant.metrics.effects import place_shares
 from unslant.metrics.measures import extended_measures, means
-from unslant.metrics.permutation import normalised_pbm
-from unslant.metrics.preference import place_shares, unsure_questions
+from unslant.metrics.permutation import normalised_pbm, unsure_questions
 from unslant.metrics.two_phase import (
     TwoPhaseValues,
     _blocks_of,

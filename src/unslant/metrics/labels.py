@@ -21,6 +21,8 @@ from unslant.metrics.sampling import Codes, by_unit, too_few
 from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
+LAST = "last"
+"""Name of the last position, wherever it is."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 MIN_GOLD = 10
 """A label's recall counts towards the corrected spreads when it rests on at least this many right answers."""
@@ -98,7 +100,7 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     of the questions and their orders, not of any answer, and has no interval.
     """
     rows = []
-    for j, label in enumerate((*scores.labels, "last")):
+    for j, label in enumerate((*scores.labels, LAST)):
         column = np.full(len(scores), j) if j < scores.width else scores.n_options - 1
         predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
         hits, golds = np.nan_to_num(hit), np.nan_to_num(gold)

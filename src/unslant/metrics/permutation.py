@@ -88,6 +88,21 @@ def consistency(scores: OrderScores) -> Floats:
     return over_orders(scores, same, least=2)
 
 
+@metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
+def unsure_questions(scores: OrderScores) -> Floats:
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order."""
+    result = np.full(len(scores), np.nan)
+    for block in scores.blocks:
+        if block.k > 1:
+            # All pages count alike. Were questions picked by their orders alone, content would seem to attract less
+            # there than on the other pages, and the label it carries on those more.
+            others = [np.where(view.ok, view.chosen, -1)[block.index] for view in scores.relabelled]
+            pages = np.column_stack([block.chosen, *others])
+            changes = ((pages >= 0) & (pages != pages.max(axis=1, keepdims=True))).any(axis=1)
+            result[block.index] = np.where((block.chosen >= 0).any(axis=1), changes, np.nan)
+    return result
+
+
 def flipped(scores: OrderScores, other: View) -> Floats:
     """Whether the chosen content differs between the given order and another view (fluctuation, P1 eq. 3).
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +9,16 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints
-from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
+from unslant.metrics.bootstrap import SHARE, Bootstrap
+from unslant.metrics.effects import Kind, SlotEffect, Unit, effects_of, place_shares, slot_effects
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.labels import at_slot, ordinal
-from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, HabitSearch, Kind, Place, Places, Unit, effects_of
+from unslant.metrics.labels import LAST, at_slot
+from unslant.metrics.permutation import unsure_questions
+from unslant.metrics.preference.habit import FEWEST, LEVEL, HabitSearch, Places
 from unslant.metrics.registry import NEEDS_ORDERS, metric
-from unslant.metrics.sampling import holm, student
-from unslant.metrics.scores import OrderScores, credit
+from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import extended, represented, room_left_out, with_left_out
 from unslant.responses import DECISION
-
-LAST = "last"
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 
@@ -37,111 +34,7 @@ intervals of all places lie within."""
 STICKY = 0.9
 """A question is stuck to a place when that place gets at least this share of its answers."""
 UNKNOWN = "cannot be distinguished"
-
-
-@metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
-def unsure_questions(scores: OrderScores) -> Floats:
-    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order."""
-    result = np.full(len(scores), np.nan)
-    for block in scores.blocks:
-        if block.k > 1:
-            # All pages count alike. Were questions picked by their orders alone, content would seem to attract less
-            # there than on the other pages, and the label it carries on those more.
-            others = [np.where(view.ok, view.chosen, -1)[block.index] for view in scores.relabelled]
-            pages = np.column_stack([block.chosen, *others])
-            changes = ((pages >= 0) & (pages != pages.max(axis=1, keepdims=True))).any(axis=1)
-            result[block.index] = np.where((block.chosen >= 0).any(axis=1), changes, np.nan)
-    return result
-
-
-def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
-    """(Q, N) share of orders in which each place was taken, and that expected of a model that goes by content alone.
-
-    It chooses the same contents equally often: 1/n where every option was everywhere equally often. nan where a
-    question is not unsure.
-    """
-    shares, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
-    for block in scores.blocks:
-        picks = credit(block.probs)
-        by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
-        shares[block.index, : block.n] = block.by_position(picks).mean(axis=1)
-        expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
-    shares[unsure != 1] = expected[unsure != 1] = np.nan
-    return shares, expected
-
-
-@dataclass(frozen=True)
-class SlotEffect:
-    """One label (wherever it is) or one position (with any label).
-
-    Attributes:
-        label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
-            ``last``.
-        effect: what it adds to the log-probability of an option, in nats, beyond the other labels (or positions); mean
-            over unsure questions.
-        excess: the same for the choice: what it adds to the share of unsure answers.
-        chosen: share of unsure answers in its place over the orders, where label and position go together; ties
-            shared evenly.
-        expected: ``chosen`` for a model that goes by content alone.
-        p: of "it adds nothing" (in nats where there are probabilities), corrected for the number of rows (Holm 1979).
-    """
-
-    label: str
-    effect: Estimate
-    excess: Estimate
-    chosen: Estimate
-    expected: float
-    p: float
-
-
-@metric("chosen", "chosen when unsure", "share of orders in which it is chosen, where unsure", unit="share")
-@metric("expected", "expected", "chosen when unsure by a model that goes by content alone", unit="share", plain=True)
-@metric("preference.effect", "effect", "added to an option's log-probability when unsure", digits=2, unit="nats",
-        signed=True)  # fmt: skip
-@metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
-@metric("preference.labels.p", "p", "test that it adds nothing, corrected for all rows", unit="p", source="Holm 1979")
-def slot_effects(
-    scores: OrderScores, effects: Mapping[Unit, Effects], shares: Floats, expected: Floats, bootstrap: Bootstrap
-) -> tuple[tuple[SlotEffect, ...], tuple[SlotEffect, ...]]:
-    """The effect of every label, and of every position.
-
-    Args:
-        effects: :func:`effects_of`.
-        shares, expected: :func:`place_shares`.
-    """
-    # of an adaptive audit, those that were asked because two answers differ are all here, the others in part
-    weights, open_pages = represented(scores), "label and position are together on every page"
-    if any(view.ok.any() for view in scores.relabelled):
-        open_pages = "the pages with rearranged labels leave open which of label and position it is"
-    mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
-    columns = [np.full(len(scores), i) for i in range(scores.width)]
-    labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
-    positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
-
-    def table(kind: str, slots: list[tuple[str, Ints]]) -> tuple[SlotEffect, ...]:
-        of_unit = {unit: getattr(one, kind) for unit, one in effects.items()}
-        tested = of_unit.get("nats", of_unit["shares"])
-        p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
-        rows = []
-        for (name, column), p in zip(slots, p_values, strict=True):
-            choice, share, by_content = (at_slot(x, column) for x in (of_unit["shares"], shares, expected))
-            some, unsure = np.isfinite(choice), np.isfinite(share)
-            effect = excess = Estimate.undefined(open_pages if unsure.any() else "no unsure question")
-            if some.any():
-                # where nearly all are at their most, no interval we know covers as it should
-                added = float(np.average(choice[some], weights=weights[some]))
-                excess = Estimate.bare(added, int(some.sum()), "no interval: see the share chosen, and p")
-                effect = Estimate.undefined("answers in words: no probabilities")
-                if "nats" in of_unit:
-                    effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
-            content = float(np.average(by_content[unsure], weights=weights[unsure])) if unsure.any() else math.nan
-            chosen = bootstrap.ratio(
-                np.nan_to_num(share) * weights, unsure * weights, room="unsure", note="no unsure question"
-            )
-            rows.append(SlotEffect(name, effect, excess, chosen, content, p))
-        return tuple(rows)
-
-    return table("labels", labels), table("positions", [*positions, (LAST, last)])
+KINDS: tuple[Kind, ...] = ("label", "position")
 
 
 @dataclass(frozen=True)
@@ -212,102 +105,78 @@ class _Sentence:
     def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
         self.scores, self.bootstrap = scores, bootstrap
         self.unsure = unsure_questions(scores)
-        n_options = np.where(self.unsure == 1, scores.n_options, 0)
-        self.n_unsure = int(np.count_nonzero(n_options))
-        self.shares, self.expected = place_shares(scores, self.unsure)
-        self.effects = effects_of(scores, self.unsure)
-        unit, effects = [*self.effects.items()][-1]
-        excess = np.nan_to_num(self.shares - self.expected)
+        self.shares, expected = place_shares(scores, self.unsure)
+        effects, chosen = effects_of(scores, self.unsure), (self.shares, expected, bootstrap)
+        self.labels = slot_effects(scores, "label", effects, *chosen)
+        self.positions = slot_effects(scores, "position", effects, *chosen)
+        unit = [*effects][-1]
+        n_options, excess = np.where(self.unsure == 1, scores.n_options, 0), np.nan_to_num(self.shares - expected)
         # labels of decisions are the server's, and never move
         fixed = scores.elicitation == DECISION
-        self.search = HabitSearch(n_options, effects, excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
+        self.search = HabitSearch(n_options, effects[unit], excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
         self.habit = self.search.find()
         self.meaning = self.search.meaning(self.habit)
-        self.by_size = {n: self._words(meaning, [n]) for n, meaning in self.search.by_size(self.habit).items()}
-        self.subjects_p, subjects = self.search.by_subject(np.asarray(scores.subjects, str))
-        self.by_subject = {name: self._words(meaning) for name, meaning in subjects.items()}
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
+        by_size = {n: "".join(self._words(there, [n])) for n, there in self.search.by_size(self.habit).items()}
+        subjects_p, subjects = self.search.by_subject(np.asarray(self.scores.subjects, str))
+        by_subject = {name: "".join(self._words(there)) for name, there in subjects.items()}
         sticky, scattered = self._sticky()
-        tables = slot_effects(self.scores, self.effects, self.shares, self.expected, self.bootstrap)
-        finding, phrase, note = self._finding(sticky.value if scattered else 0.0, tables)
+        finding, phrase, note = self._finding(by_size, by_subject, sticky.value if scattered else 0.0)
         if self.search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
-        names = self._names(self.meaning, unknown=("label", "position"))
+        takes, avoids = self._names(self.meaning, unknown=KINDS)
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
         room = room_left_out(unsure.value, self.scores, self.bootstrap, {"unsure": self.unsure})
-        unsure = with_left_out(unsure, room)
         return Preference(
-            finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
+            *(finding, phrase, takes, avoids, by_size, by_subject, subjects_p, self.labels, self.positions),
+            unsure=with_left_out(unsure, room),
+            sticky=sticky,
+            note=note,
         )
 
-    def _names(
-        self, meaning: Places, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
-        sizes = sizes or [*self.search.sizes]
-
-        def name(one: Place) -> str:
-            kinds = (one.kind,) if one.kind else unknown
-            return " or ".join(one.name(kind, self.scores.labels, sizes) for kind in kinds)
-
-        ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.among(max(sizes)).argmax())))
-        taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
-        return taken, avoided
-
-    def _words(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
-        return in_words(*self._names(meaning, sizes)) + self._caveat(meaning, sizes)
-
-    def _caveat(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
-        """That positions fit as well, for labels where the pages leave it open."""
-        unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
-        positions, _ = self._names(unknown, sizes, ("position",))
-        return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
-
-    def _finding(self, sticky: float, tables: tuple[Sequence[SlotEffect], ...]) -> tuple[Finding, str, str]:
-        """Finding, phrase and note; of each label and its usual position, ``tables`` have the effect."""
-        n, sizes = int(np.isfinite(self.unsure).sum()), self.search.sizes
+    def _finding(
+        self, by_size: Mapping[int, str], by_subject: Mapping[str, str], sticky: float
+    ) -> tuple[Finding, str, str]:
+        """Finding, phrase and note; ``sticky``: share of unsure questions that each keep to a place of their own."""
+        n, n_unsure = int(np.isfinite(self.unsure).sum()), int((self.unsure == 1).sum())
         if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
-        if self.n_unsure < FEWEST:
-            of = f"{self.n_unsure} of {n:,} question{'s' * (n != 1)}"
+        if n_unsure < FEWEST:
+            of = f"{n_unsure} of {n:,} question{'s' * (n != 1)}"
             note = f"the answer changes with the order in {of}; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
-        for one in self.meaning if self.n_unsure == n else ():
-            at = (self.shares[part, :size] @ one.among(size) for size, part in sizes.items())
-            if one.taken and all((share == 1).all() for share in at):
-                return "habit", f"always answers {self._names((one,))[0][0]}{self._caveat((one,))}", ""
-        if self.by_subject:
-            return "habit", by_part(self.by_subject), "subjects differ"
-        if self.by_size:
-            return "habit", by_part(self.by_size), "numbers of options differ"
+        if always := self._always(self.meaning):
+            words, caveat = self._words(always)
+            return "habit", words.replace("falls back on", "always answers") + caveat, ""
+        if by_subject:
+            return "habit", by_part(by_subject), "subjects differ"
+        if by_size:
+            return "habit", by_part(by_size), "numbers of options differ"
         if self.meaning:
             note = "" if self.habit.adequate else "other labels or positions have pulls of their own"
-            slight = self.search.moved(self.habit) / self.n_unsure < SLIGHT
-            words = when_unsure(in_words(*self._names(self.meaning), slight))
-            return "habit", words + self._caveat(self.meaning), note
-        few = "too few unsure questions to exclude one that matters"
-        slots = np.nan_to_num(self.shares[np.isfinite(self.unsure)])
-        if self.n_unsure == n and (slots.max(axis=1) == 1).all() and np.ptp(slot := slots.argmax(axis=1)) == 0:
-            place = f"{self.scores.labels[slot[0]]} (the {ordinal(slot[0])} position)"
-            said = f"every answer in every order is {place}; {n} questions are too few to call it a preference"
-            return "open", said, few
+            words, caveat = self._words(self.meaning, slight=self.search.moved(self.habit) / n_unsure < SLIGHT)
+            return "habit", when_unsure(words) + caveat, note
         if sticky >= 0.5:
             share = 100 if sticky == 1 else min(99, round(100 * sticky))  # 399 of 400 are not all
             words = f"sticks to one position in {share} % of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         search = replace(self.search, margin=TRACE)
         trace = search.find()
-        if (moved := search.moved(trace) / self.n_unsure) >= SLIGHT:
-            meaning = search.meaning(trace)
-            words = when_unsure(in_words(*self._names(meaning)))
-            phrase = f"{words}, which moves {100 * moved:.0f} points of its near ties{self._caveat(meaning)}"
+        if (moved := search.moved(trace) / n_unsure) >= SLIGHT:
+            words, caveat = self._words(search.meaning(trace))
+            phrase = f"{when_unsure(words)}, which moves {100 * moved:.0f} points of its near ties{caveat}"
             pull = f"a pull of {np.abs(trace.pulls).max():.3f} {search.unit}"
             return "trace", phrase, f"{pull} decides between options that are nearly equal"
-        for rows in zip(*tables, strict=True):
-            pulls = [(row.effect if self.search.unit == "nats" else row.excess).value for row in rows]
+        few = "too few unsure questions to exclude one that matters"
+        if always := self._always(search.places):
+            label, position = (self._names(always, unknown=(kind,))[0][0] for kind in KINDS)
+            said = f"every answer in every order is {label} ({position})"
+            return "open", f"{said}; {n} questions are too few to call it a preference", few
+        for rows in zip(self.labels, self.positions, strict=True):
+            pulls = [(row.effect if search.unit == "nats" else row.excess).value for row in rows]
             if all(row.p < LEVEL for row in rows) and max(pulls) >= self.search.margin and min(pulls) < 0:
                 words = "labels and their positions pull in opposite directions when unsure"
                 return "open", words, "they cancel in the orders: see the effect of each"
@@ -316,13 +185,41 @@ class _Sentence:
             return "none", f"no preference that moves {100 * MATTERS:.0f} points of all answers", ""
         return "open", "no clear fallback preference", few
 
+    def _always(self, places: Places) -> Places:
+        """The place that gets every answer in every order, if one does."""
+        sizes = self.search.sizes.items()
+        every = [one for one in places if all((self.shares[part, :n] @ one.among(n) == 1).all() for n, part in sizes)]
+        # the middle can be two places, and comes before each of them
+        return () if (self.unsure == 0).any() else tuple(every[-1:])
+
+    def _names(
+        self, meaning: Places, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
+        sizes = sizes or [*self.search.sizes]
+        names: dict[bool, list[str]] = {True: [], False: []}
+        for one in sorted(meaning, key=lambda one: (one.kind == "position", int(one.among(max(sizes)).argmax()))):
+            kinds = (one.kind,) if one.kind else unknown
+            names[one.taken].append(" or ".join(one.name(kind, self.scores.labels, sizes) for kind in kinds))
+        return tuple(names[True]), tuple(names[False])
+
+    def _words(self, meaning: Places, sizes: Sequence[int] = (), slight: bool = False) -> tuple[str, str]:
+        """What is taken and avoided; and that positions fit as well as labels, where the pages leave it open."""
+        unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
+        positions, _ = self._names(unknown, sizes, ("position",))
+        caveat = f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
+        return in_words(*self._names(meaning, sizes), slight), caveat
+
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
         three = (self.unsure == 1) & (self.scores.n_options > 2)
         shares = np.nan_to_num(self.shares)
         most = three & (shares.max(axis=1) >= STICKY)
-        counts = np.bincount(shares[most].argmax(axis=1), minlength=1)
-        scattered = counts.sum() >= 2 * FEWEST and counts.max() < 0.75 * counts.sum()
+        from_top = shares[most].argmax(axis=1)
+        # of several numbers of options, the last place has several numbers
+        from_end = self.scores.n_options[most] - 1 - from_top
+        counts = [np.bincount(place, minlength=1).max() for place in (from_top, from_end)]
+        scattered = most.sum() >= 2 * FEWEST and max(counts) < 0.75 * most.sum()
         weights, note = represented(self.scores), "no unsure question of three options or more"
         return self.bootstrap.ratio(most * weights, three * weights, note=note), bool(scattered)
 
@@ -366,9 +263,9 @@ def by_part(phrases: Mapping[int, str] | Mapping[str, str]) -> str:
     Args:
         phrases: number of options, or subject -> its phrase, empty for no preference.
     """
-    unknown = {words.endswith(f"{UNKNOWN})") for words in phrases.values() if words}
+    some = {*phrases.values()} - {""}
     # one caveat at the end if it applies to all, else one for each
-    at_end = unknown == {True} and len({*phrases.values()} - {""}) > 1
+    at_end = len(some) > 1 and all(words.endswith(f"{UNKNOWN})") for words in some)
     together: dict[str, list[int | str]] = {}
     for part, words in phrases.items():
         together.setdefault(words.split(" (or ")[0] if at_end else words, []).append(part)

@@ -1,16 +1,9 @@
-"""What each slot adds to an option, for the questions that a model is unsure of, and which places a habit is about.
+"""Which places a habit is about: the fewest that explain what slots get, over the orders, beyond their content.
 
-Each question is fitted on its own, with log P centred over the options of a page:
-
-    log P(option) = content + effect of its label + effect of its position
-
-by least squares over the order set and the pages with relabelled positions. In the orders, label and position go
-together as a *slot*, or place, which gives their sum; only the other pages separate the two.
-
-A habit is about the fewest places that explain what slots get, over the orders, beyond their content. Effects of places
-are those of a least-squares regression, question by question, on indicators of the places. The effect of each place
-beyond those named is tested (Student's t over questions, at 1 % after Holm's correction for all places and numbers of
-options looked at), and a place is added until no other has an effect left.
+In the orders, label and position go together as a *slot*, or place. Effects of places are those of a least-squares
+regression, question by question, on indicators of the places. The effect of each place beyond those named is tested
+(Student's t over questions, at 1 % after Holm's correction for all places and numbers of options looked at), and a
+place is added until no other has an effect left.
 """
 
 from __future__ import annotations
@@ -21,19 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.effects import Effects, Kind, Unit
 from unslant.metrics.labels import ordinal
-from unslant.metrics.sampling import Sampling, holm, student, unit_means
-from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View, credit
-
-Kind = Literal["label", "position"]
-Unit = Literal["nats", "shares"]
-Rows = NDArray[np.intp]
+from unslant.metrics.sampling import Codes, Sampling, holm, student, unit_means
 
 LEVEL = 0.01
 """Joint level of all tests that name a place: a false alarm costs more here than a missed habit."""
@@ -45,77 +34,6 @@ MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Fewest unsure questions in which a habit is looked for."""
-
-# Cells of the design that are fitted together, to save memory.
-_AT_ONCE = 1 << 21
-# A relabelled page weighs this much, an order 1: it decides only what the orders leave open. Labels out of sequence can
-# be unlikely in themselves, and with full weight would shift the contents.
-_RELABELLED = 1e-3
-# Weight of "contents are alike", for orders that leave open what is content and what position, as one order and its
-# reverse do: contents come in any order, and even out over questions.
-_ALIKE = 1e-6
-
-
-class Effects(NamedTuple):
-    """(Q, N) what each slot, label and position adds to an option beyond the others of its question.
-
-    nan where a question is not unsure, a place never changes, or the pages leave it open.
-    """
-
-    slots: Floats
-    labels: Floats
-    positions: Floats
-    mirrored: Floats  # label less position, less those of the place as far from the other end: all that reversal shows
-
-
-def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
-    """The effects on the choice (ties share one evenly), and last on log-probabilities where there are any."""
-    effects = np.full((2, len(Effects._fields), len(scores), scores.width), np.nan)
-    for block in scores.blocks:
-        rows = np.flatnonzero(unsure[block.index] == 1)
-        cells = 3 * (block.k + len(scores.relabelled)) * block.n**2
-        for some in np.array_split(rows, 1 + len(rows) * cells // _AT_ONCE) if len(rows) else ():
-            effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled)
-    by_unit: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
-    if all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks):
-        del by_unit["nats"]
-    return by_unit
-
-
-def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
-    """(units, 4, Q, n) least squares for some questions of a block."""
-    n, index, free, at = block.n, block.index[rows], ~block.pinned[rows], block.positions[rows]
-    pages: list[tuple[NDArray[Any], ...]] = [(block.probs[rows], at, at, np.ones(at.shape[:2]))]
-    for view in views:
-        page = (values[index, None, :n] for values in (view.probs, view.labels, view.positions))
-        pages.append((*page, _RELABELLED * view.ok[index, None]))
-    probs, labels, positions, weights = (np.concatenate(parts, axis=1) for parts in zip(*pages, strict=True))
-    contents = np.broadcast_to(np.eye(n), (*labels.shape, n))
-    measured = np.stack([credit(probs * free[:, None]), np.log(np.maximum(probs, LEAST_PROBABILITY))], axis=3)
-    table = np.concatenate([contents, np.eye(n)[labels], np.eye(n)[positions], measured], axis=3)
-    table = np.sqrt(weights)[..., None, None] * _centred(table, free[:, None, :, None], axis=2)
-    table = table.reshape(len(rows), -1, 3 * n + 2)
-    products, each = table.transpose(0, 2, 1) @ table, np.eye(n)
-    products[:, :n, :n] += _ALIKE * each
-    # the same for all, but for rounding, where every option was everywhere equally often
-    normal, sums = products[:, :-2, :-2].round(12), products[:, :-2, -2:]
-    normal = normal[:1] if (normal == normal[:1]).all() else normal
-    inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
-    solved, left_open = inverse @ sums, inverse @ normal - np.eye(3 * n)
-    used = normal.diagonal(axis1=1, axis2=2)[:, n : 2 * n] > 0
-    effects = []
-    for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free), ((0, 1, -1), free)):
-        pick = np.kron(columns, each - each[::-1] if -1 in columns else each)
-        estimates, residuals = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
-        determined = among[..., None] & (np.abs(residuals).max(axis=2, keepdims=True) <= 1e-6)
-        effects.append(np.where(determined, estimates, np.nan))
-    return np.stack(effects).transpose(3, 0, 1, 2)
-
-
-def _centred(values: Floats, among: Bools, axis: int) -> Floats:
-    """Values less their mean among some; 0 at the others."""
-    mean = np.where(among, values, 0.0).sum(axis=axis, keepdims=True) / among.sum(axis=axis, keepdims=True)
-    return np.asarray(np.where(among, values - mean, 0.0))
 
 
 class Place(NamedTuple):
@@ -200,7 +118,7 @@ class HabitSearch:
         return {n: self.n_options == n for n in np.unique(self.n_options).tolist() if n}
 
     @cached_property
-    def kinds(self) -> list[tuple[int, Rows, Rows]]:
+    def kinds(self) -> list[tuple[int, Codes, Codes]]:
         """Number of options, rows of the questions that have them and the same free places, and those places."""
         table = np.column_stack([self.n_options, np.isfinite(self.effects.slots)])
         kinds, codes = np.unique(table, axis=0, return_inverse=True)
@@ -358,7 +276,7 @@ class HabitSearch:
         return p, {name: meaning for some, meaning in groups for name in some} if len(groups) > 1 else {}
 
 
-def _columns(places: Places, n: int, free: Rows | slice = slice(None)) -> Floats:
+def _columns(places: Places, n: int, free: Codes | slice = slice(None)) -> Floats:
     """(M, P) which of the M free places among n each place is, less its mean."""
     columns = np.asarray([place.among(n) for place in places]).reshape(-1, n).T[free]
     return np.asarray(columns - columns.mean(axis=0))
@@ -370,7 +288,7 @@ def _mean(terms: Floats) -> Floats:
     return np.asarray(np.nan_to_num(terms).sum(axis=0) / np.where(counts, counts, np.nan))
 
 
-def _compared(pulls: Floats, codes: Rows, sizes: Ints, unit: Rows) -> tuple[float, Ints]:
+def _compared(pulls: Floats, codes: Codes, sizes: Ints, unit: Codes) -> tuple[float, Ints]:
     """p of an F test of (Q, P) pulls of places between S subjects, numbers of options taken out (Holm's correction).
 
     And (S,) the place of the clearest pull in each subject: from 1, negative if avoided; 0 where none is significant.
