@@ -193,6 +193,11 @@ def test_numbers_of_options_that_differ(five: tuple, phrase: str) -> None:
     assert phrases(model, sizes=(4, 5)) == {phrase: SEEDS}
 
 
+def test_a_label_is_one_habit_though_it_is_the_last_of_two() -> None:
+    found = preference(scores_of(leaning(label_b, 0.6), MIXED))
+    assert (found.phrase, found.by_size, found.note) == ("falls back on B when unsure", {}, "")
+
+
 @pytest.mark.parametrize(("place", "named"), [(0, "the first position"), (-1, "the last position")])
 def test_a_pull_that_shrinks_with_the_number_of_options_is_one_habit(place: int, named: str) -> None:
     model = Planted(by_size={2: (none, at(place, 6.0)), 5: (none, at(place, 0.9))})

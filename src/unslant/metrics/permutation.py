@@ -311,11 +311,8 @@ def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccur
         "over_orders.worst": (worst, _RANGE),
         "over_orders.best": (best, _RANGE),
     }
-    p = (
-        _chi2(sum(t.epsilon * t.q for t in tests), sum(t.epsilon * t.degrees for t in tests), 1.0)
-        if tests
-        else math.nan
-    )
+    q, degrees = sum(t.epsilon * t.q for t in tests), sum(t.epsilon * t.degrees for t in tests)
+    p = _chi2(q, degrees, 1.0) if tests else math.nan
     estimates = {key: Estimate.bare(value, n, sampled + note) for key, (value, note) in numbers.items()}
     return OrderAccuracy(Numbers({**estimates, "over_orders.p": p}), tuple(tests))
 

@@ -119,7 +119,10 @@ class _Sentence:
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
-        by_size = {n: "".join(self._words(there, [n])) for n, there in self.search.by_size(self.habit).items()}
+        sizes = {n: self._words(there, [n]) for n, there in self.search.by_size(self.habit).items()}
+        # the last of two and the second of four are both B
+        differ = len({words for words, _ in sizes.values()}) > 1
+        by_size = {n: "".join(words) for n, words in sizes.items() if differ}
         subjects_p, subjects = self.search.by_subject(np.asarray(self.scores.subjects, str))
         by_subject = {name: "".join(self._words(there)) for name, there in subjects.items()}
         sticky, scattered = self._sticky()
@@ -225,8 +228,7 @@ class _Sentence:
 
     def _nothing_matters(self) -> bool:
         """Whether the intervals of what every place gets of all answers lie within what matters."""
-        last = at_slot(self.search.excess, self.scores.n_options - 1)
-        places = np.column_stack([self.search.excess, last])
+        places = np.column_stack([self.search.excess, at_slot(self.search.excess, self.scores.n_options - 1)])
         places[np.isnan(self.unsure)] = np.nan
         strict = 1 - (1 - CONFIDENCE) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]

@@ -309,8 +309,7 @@ def _compared(pulls: Floats, codes: Codes, sizes: Ints, unit: Codes) -> tuple[fl
     p = min(holm(fdtrc(degrees, left, between * left / (degrees * within)).tolist()))
     means = members @ pulls / counts
     clear = means / np.sqrt(np.maximum(((pulls - means[codes]) ** 2).sum(axis=0), 1e-9) / left / counts)
-    # where a place that is taken is nearly as clear as one that is avoided, it is the one
-    best = np.where(clear > 0, 1.01 * clear, -clear).argmax(axis=1)
+    best = np.abs(clear).argmax(axis=1)
     clearest = np.where(counts[:, 0] > 1, clear[np.arange(len(best)), best], 0.0)
     # Corrected for subjects and places: sets of subjects are tested for the very place that they are put together by.
     least = float(stdtrit(left, 1 - LEVEL / (2 * means.size)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from unslant.errors import InputError, one_of
@@ -21,26 +20,25 @@ Kind = Literal["choice", "maths"]
 Combination = tuple[str, ...]
 """Interventions in the order of :data:`NAMES`."""
 
-NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "QJ": "question jitter",
-        "AJ": "answer jitter",
-        "BT": "binary transformation",
-        "DQ": "distractor question",
-        "DH": "distractor hint",
-        "AR": "answer removal",
-        "OS": "option shuffling",
-        "LR": "label replacement",
-    }
-)
+NAMES: Mapping[str, str] = {
+    "QJ": "question jitter",
+    "AJ": "answer jitter",
+    "BT": "binary transformation",
+    "DQ": "distractor question",
+    "DH": "distractor hint",
+    "AR": "answer removal",
+    "OS": "option shuffling",
+    "LR": "label replacement",
+}
 """Code -> name, in the order of application."""
-KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
-    {"choice": ("BT", "DQ", "DH", "AR", "OS", "LR"), "maths": ("QJ", "AJ", "DQ", "DH", "AR", "OS", "LR")}
-)
-"""Interventions there are for each kind of question."""
-FIRST: Mapping[Kind, tuple[str, ...]] = MappingProxyType({"choice": (), "maths": ("QJ", "AJ")})
+KINDS: Mapping[Kind, tuple[str, ...]] = {
+    "choice": ("BT", "DQ", "DH", "AR", "OS", "LR"),
+    "maths": ("QJ", "AJ", "DQ", "DH", "AR", "OS", "LR"),
+}
+"""Interventions there are for each kind of question, in the order of application."""
+FIRST: Mapping[Kind, tuple[str, ...]] = {"choice": (), "maths": ("QJ", "AJ")}
 """Of these exactly one is always applied: an open question has no options to intervene on."""
-NEEDS: Mapping[str, str] = MappingProxyType({"AR": "DH"})
+NEEDS: Mapping[str, str] = {"AR": "DH"}
 """An intervention and the one it cannot do without."""
 _APART: Mapping[str, tuple[str, ...]] = {
     "QJ": ("AJ", "BT", "DQ", "DH", "AR"),
@@ -48,14 +46,12 @@ _APART: Mapping[str, tuple[str, ...]] = {
     "BT": ("DQ", "DH", "AR", "OS", "LR"),
 }
 """An intervention and those after it that it cannot be combined with."""
-MATRIX: Mapping[tuple[str, str], bool] = MappingProxyType(
-    {
-        (row, column): column not in _APART.get(row, ()) and row not in _APART.get(column, ())
-        for row, column in itertools.permutations(NAMES, 2)
-    }
-)
+MATRIX: Mapping[tuple[str, str], bool] = {
+    (row, column): column not in _APART.get(row, ()) and row not in _APART.get(column, ())
+    for row, column in itertools.permutations(NAMES, 2)
+}
 """Whether two different interventions may be applied to one question."""
-PROBABILITIES: Mapping[str, float] = MappingProxyType({**dict.fromkeys(NAMES, 0.5), "BT": 0.1})
+PROBABILITIES: Mapping[str, float] = {**dict.fromkeys(NAMES, 0.5), "BT": 0.1}
 """P4, C.1: 0.5 each, 0.1 for the binary transformation."""
 
 
@@ -92,7 +88,7 @@ def conflict(interventions: Iterable[str], kind: Kind = "choice") -> str:
 
 def combinations(kind: Kind = "choice") -> list[Combination]:
     """Every legal combination, the smaller ones first."""
-    codes = in_order(KINDS[kind])
+    codes = KINDS[kind]
     every = (c for size in range(len(codes) + 1) for c in itertools.combinations(codes, size))
     return [combination for combination in every if not conflict(combination, kind)]
 
@@ -125,7 +121,7 @@ def draw(
     """
     allowed = set(possible)
     # one number for each code, also for those that are not possible, so that one obstacle changes no other draw
-    roll = {code: rng.random() for code in in_order(KINDS[kind])}
+    roll = {code: rng.random() for code in KINDS[kind]}
     combination: list[str] = []
     first = [code for code in FIRST[kind] if code in allowed]
     if first:
@@ -133,7 +129,7 @@ def draw(
         both = sum(weights)
         heads = roll[FIRST[kind][0]] * (both or 2.0) < (weights[0] if both else 1.0)
         combination.append(first[0] if heads or len(first) == 1 else first[1])
-    for code in in_order(KINDS[kind]):
+    for code in KINDS[kind]:
         if code in FIRST[kind] or code not in allowed or roll[code] >= probabilities[code]:
             continue
         if NEEDS.get(code, code) in (code, *combination) and all(MATRIX[code, other] for other in combination):
