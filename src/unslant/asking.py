@@ -272,7 +272,7 @@ def ask_again(
     pages = [by_place[row.question_id, row.labels, row.contents] for row in rows]
     cue = writer.template.render("cloze.cue")
     prompts = [
-        _followed_up(writer.prompt(page, cue, page.labels), row.raw or "", model.takes_turns)
+        _followed_up(writer.prompt(page, cue, page.labels), row.raw or "", model.info.takes_turns)
         for row, (_, page) in zip(rows, pages, strict=True)
     ]
     replies = generate_all(model.choosing(), prompts, progress=progress, phase="asking again")

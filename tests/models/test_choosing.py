@@ -68,6 +68,6 @@ def test_at_every_length_a_conversation_is_answered_or_fails(model: Transformers
 
 
 def test_a_model_without_a_chat_template_takes_no_turns(model: TransformersModel) -> None:
-    assert LocalChat(model).takes_turns
+    assert LocalChat(model).info.takes_turns
     model.tokenizer.chat_template = None
-    assert not LocalChat(model).takes_turns
+    assert not LocalChat(model).info.takes_turns

@@ -59,6 +59,7 @@ class ModelInfo:
         remote: its weights are out of reach. Only its server can say who it is, and ``offline`` forbids asking.
         renders_prompts: it words its prompts itself, as decision endpoints do, so it takes only prompts with a
             ``state``.
+        takes_turns: of a model that replies: it can be shown a conversation of several turns.
         parameters: number of weights, where known.
         copies: copies of the model that work at the same time.
     """
@@ -70,6 +71,7 @@ class ModelInfo:
     can: frozenset[Ability] = frozenset({"score"})
     remote: bool = False
     renders_prompts: bool = False
+    takes_turns: bool = True
     parameters: int | None = None
     copies: int = 1
 

@@ -88,11 +88,6 @@ class ChatModel(Model, ABC):
         why = "takes no options such as the temperature of this study"
         raise InputError(f"{self.name} {why}: give a subclass of unslant.models.ChatModel with a method at")
 
-    @property
-    def takes_turns(self) -> bool:
-        """Whether it can be shown a conversation of several turns."""
-        return True
-
     def choosing(self) -> ChatModel:
         """The same model, replying with the most probable of each prompt's continuations, if it has log-probabilities;
         otherwise it replies freely, as usual."""
@@ -171,12 +166,9 @@ class FunctionChat(ChatModel):
         named: Any = function.func if isinstance(function, partial) else function
         named = named if hasattr(named, "__name__") else type(named)  # an object that can be called
         name = named.__name__.strip("<>")  # of a lambda
-        super().__init__(ModelInfo(name=name, identity={"function": f"{named.__module__}.{named.__qualname__}"}))
+        identity = {"function": f"{named.__module__}.{named.__qualname__}"}
+        super().__init__(ModelInfo(name=name, identity=identity, takes_turns=False))
         self._function = function
-
-    @property
-    def takes_turns(self) -> bool:
-        return False
 
     def replies_to(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         limit = Limit(CONNECTIONS if inspect.iscoroutinefunction(self._function) else 1, adaptive=False)
@@ -205,16 +197,13 @@ class LocalChat(ChatModel):
     """
 
     def __init__(self, model: TransformersModel, generate: GenerateOptions | None = None, batch: int = 8) -> None:
-        super().__init__(ModelInfo(name=model.name, engine=type(self).__name__))
+        turns = bool(getattr(model.tokenizer, "chat_template", None))
+        super().__init__(ModelInfo(name=model.name, engine=type(self).__name__, takes_turns=turns))
         self.model, self.batch = model, batch
         self._options = (generate or GenerateOptions()).filled()
 
     def at(self, generate: GenerateOptions) -> LocalChat:
         return self.counted_here(LocalChat(self.model, generate, self.batch))
-
-    @property
-    def takes_turns(self) -> bool:
-        return bool(getattr(self.model.tokenizer, "chat_template", None))
 
     def choosing(self) -> LocalChat:
         return self.counted_here(_Choosing(self.model, self._options, self.batch))
@@ -224,7 +213,7 @@ class LocalChat(ChatModel):
         config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}
-        notes = folding(self.model.tokenizer, str(self.model.tokenizer.chat_template)) if self.takes_turns else ()
+        notes = folding(self.model.tokenizer, str(self.model.tokenizer.chat_template)) if self.info.takes_turns else ()
         self._info = replace(self._info, identity=identity, facts={"chat_template": notes})
         return self._info
 
@@ -330,10 +319,6 @@ class StoredChat(Stored[ChatModel], ChatModel):
 
     def at(self, generate: GenerateOptions) -> StoredChat:
         return self._storing(self.model_asked.at(generate))
-
-    @property
-    def takes_turns(self) -> bool:
-        return self.model_asked.takes_turns
 
     def choosing(self) -> StoredChat:
         return self._storing(self.model_asked.choosing())

@@ -179,14 +179,14 @@ def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
             continue
         try:
             yield record_of(place, parse_json(text, check=False))
-        except json.JSONDecodeError as error:
-            yield Record(place, {}, wrong_json(error))
         except ValueError as error:
-            yield Record(place, {}, f"not usable JSON: {error}")
+            yield Record(place, {}, wrong_json(error))
 
 
-def wrong_json(error: json.JSONDecodeError) -> str:
-    """What is wrong with a text that is not JSON, in which column, and what to do."""
+def wrong_json(error: ValueError) -> str:
+    """What is wrong with a text that is not JSON, in which column, and what to do; or with its values."""
+    if not isinstance(error, json.JSONDecodeError):
+        return f"not usable JSON: {error}"
     at = error.doc[error.pos : error.pos + 1]
     before = error.doc[: error.pos].rstrip()[-1:]
     comma = (at in ("]", "}") and before == ",") or error.msg.startswith("Illegal trailing comma")  # Python 3.13
@@ -213,7 +213,7 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
             return
         raise InputError.at(path, wrong_json(error), line=error.lineno) from None
     except ValueError as error:
-        raise InputError.at(path, f"not usable JSON: {error}") from None
+        raise InputError.at(path, wrong_json(error)) from None
     try:
         items = items_of(data)
     except ValueError as error:

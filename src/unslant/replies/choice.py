@@ -33,7 +33,7 @@ from unslant.replies.grammar import (
     pattern,
     words,
 )
-from unslant.replies.reading import (  # fmt: skip
+from unslant.replies.reading import (
     CONCEDED,
     MARKED_LINE,
     NO_ANSWER,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -76,10 +75,8 @@ class Head:
         except (ValueError, InputError):  # not JSON lines: the whole file may be one value
             try:
                 value = parse_json(decoded(content, path))
-            except json.JSONDecodeError as error:
-                raise InputError.at(path, wrong_json(error), line=error.lineno) from None
             except ValueError as error:
-                raise InputError.at(path, f"not usable JSON: {error}") from None
+                raise InputError.at(path, wrong_json(error), line=getattr(error, "lineno", None)) from None
         if value in ([], {}, None):
             raise InputError.at(path, "holds no records")
         first = value[0] if isinstance(value, list) else value
