@@ -215,7 +215,8 @@ def _scored_row(
             for values, one in zip(logprobs, scored, strict=True)
         ]
         bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
-    return Response.scored(question, presentation, elicitation.name, elicitation.read(presentation, logprobs), bounds)
+    scores = elicitation.read(presentation, logprobs)
+    return Response.of(question, presentation, elicitation.name, logprobs=scores, bounds=bounds)
 
 
 def ask_for_replies(

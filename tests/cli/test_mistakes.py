@@ -260,7 +260,7 @@ OPENS = (
 
 def table(study: str) -> Responses:
     question = Question("q", "Which?", ("x", "y"), frozenset({0}))
-    row = Response.scored(question, present(question, kind="given"), "cloze", np.log([0.7, 0.3]))
+    row = Response.of(question, present(question, kind="given"), "cloze", logprobs=np.log([0.7, 0.3]))
     return Responses.from_rows([row], Run(study=study, model="m"))
 
 

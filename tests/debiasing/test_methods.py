@@ -81,7 +81,7 @@ def arc(recorded: list[dict]) -> list[Question]:
 @pytest.fixture(scope="module")
 def recorded_responses(recorded: list[dict], arc: list[Question]) -> Responses:
     return Responses.from_rows(
-        Response.scored(question, present(question, order), "cloze", np.log(probs))
+        Response.of(question, present(question, order), "cloze", logprobs=np.log(probs))
         for question, record in zip(arc, recorded, strict=True)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True)
     )

@@ -40,7 +40,7 @@ def ask(
         for name, order, sequence in shown:
             presentation = present(question, order, kind=name, labels=sequence)
             logprobs = np.asarray(answerer(question, tuple(order), sequence, rng), dtype=np.float64)
-            rows.append(Response.scored(question, presentation, "cloze", logprobs))
+            rows.append(Response.of(question, presentation, "cloze", logprobs=logprobs))
     return Responses.from_rows(rows)
 
 

@@ -26,7 +26,7 @@ def _controls(probability: object, n: int = 4, drop: int = 0) -> Responses:
     rows = []
     for question, presentation in control_presentations(n)[drop:]:
         values = [probability("ABCDEFGH".index(label), place) for place, label in enumerate(presentation.labels)]  # type: ignore[operator]
-        rows.append(Response.scored(question, presentation, "cloze", np.log(values)))
+        rows.append(Response.of(question, presentation, "cloze", logprobs=np.log(values)))
     return Responses.from_rows(rows)
 
 
@@ -73,7 +73,7 @@ def test_both_effects_are_separated_at_every_number_of_options(n: int) -> None:
 
 
 def test_probabilities_are_powers_of_e() -> None:
-    rows = [Response.scored(q, p, "cloze", np.full(4, -1.875)) for q, p in control_presentations(4)]
+    rows = [Response.of(q, p, "cloze", logprobs=np.full(4, -1.875)) for q, p in control_presentations(4)]
     rates = base_rates(Responses.from_rows(rows))[4]
     assert rates.values == pytest.approx([math.exp(-1.875)] * 4)
     assert rates["label_part"].value == 0
@@ -92,7 +92,7 @@ def test_chance_alone_is_seldom_uneven() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         noise = {(q.id, p.labels): rng.dirichlet([2] * 4) for q, p in control_presentations(4)}
-        rows = [Response.scored(q, p, "cloze", np.log(noise[q.id, p.labels])) for q, p in control_presentations(4)]
+        rows = [Response.of(q, p, "cloze", logprobs=np.log(noise[q.id, p.labels])) for q, p in control_presentations(4)]
         found += base_rates(Responses.from_rows(rows))[4]["label_p"].value < 0.05
     assert found <= 4
 
@@ -129,7 +129,7 @@ def _given(rows: list[tuple[str, int, list[float]]]) -> Responses:
     for i, (subject, gold, logprobs) in enumerate(rows):
         options = tuple(f"option {k}" for k in range(len(logprobs)))
         question = Question(f"q{i}", "?", options, frozenset({gold} if gold >= 0 else ()), subject=subject)
-        made.append(Response.scored(question, present(question, kind="given"), "cloze", np.array(logprobs)))
+        made.append(Response.of(question, present(question, kind="given"), "cloze", logprobs=np.array(logprobs)))
     return Responses.from_rows(made)
 
 

@@ -101,7 +101,7 @@ def test_questions_without_exactly_one_right_option_are_left_out_of_recalls() ->
     for i, answers in enumerate([{0}, {1}, set(), {0, 1}]):
         question = Question(f"q{i}", "?", ("x", "y", "z"), frozenset(answers))
         for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            rows.append(Response.scored(question, present(question, order), "cloze", np.array([0.0, -1.0, -2.0])))
+            rows.append(Response.of(question, present(question, order), "cloze", logprobs=np.array([0.0, -1.0, -2.0])))
     metrics = compute(read_scores(rows))
     assert metrics.label_bias["rstd"].n == 2
     assert metrics.given_labels[0]["predicted"].n == 4
@@ -135,7 +135,7 @@ def test_recorded_accuracies_of_moved_answers(shared_data: Path) -> None:
             order.insert(k, 0)  # the right option is moved to place k
             right = i < recorded["ABCD"[k]]["correct"]
             logprobs = np.array(one_hot(4, k if right else (k + 1) % 4, 0.9))
-            rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+            rows.append(Response.of(question, present(question, order), "cloze", logprobs=logprobs))
     metrics = compute(read_scores(rows))
     assert [row["recall"].value for row in metrics.order_labels[:4]] == pytest.approx(accuracies)
     assert metrics.over_orders["worst"].value == pytest.approx(min(accuracies))
@@ -163,7 +163,7 @@ def test_spreads_of_recall_less_chance() -> None:
                 answered = label if i < right else order[1]
                 question = Question(f"{n}-{label}-{i}", "?", tuple("wxyz"[:n]), frozenset({label}))
                 logprobs = np.array(one_hot(n, answered, 0.9))
-                rows.append(Response.scored(question, present(question, range(n)), "cloze", logprobs))
+                rows.append(Response.of(question, present(question, range(n)), "cloze", logprobs=logprobs))
     bias = compute(read_scores(rows)).label_bias
     assert bias.left_out == 1
 

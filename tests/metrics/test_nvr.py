@@ -113,7 +113,7 @@ def _scored(questions: list[Question], position: Choice) -> OrderScores:
         for order in all_orders(question):
             logprobs = np.full(n, -5.0)
             logprobs[position(rng, n)] = -0.1
-            rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+            rows.append(Response.of(question, present(question, order), "cloze", logprobs=logprobs))
     return read_scores(rows)
 
 
@@ -132,7 +132,7 @@ def test_uneven_orders_count_each_place_of_the_right_option_the_same() -> None:
     rows = []
     for order in [(0, 1, 2, 3), (1, 2, 3, 0), (2, 1, 3, 0), (3, 2, 1, 0)]:
         logprobs = np.array([-0.1, -5.0, -5.0, -5.0])
-        rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+        rows.append(Response.of(question, present(question, order), "cloze", logprobs=logprobs))
     found = nvr_from_scores(read_scores(rows))
     assert [estimate.value for estimate in found.accuracy] == pytest.approx([0, 0.5, 0.5, 1])
 
@@ -147,7 +147,7 @@ def test_the_right_options_places_weigh_the_same() -> None:
         logprobs = np.full(4, -5.0)
         place = order.index(1)
         logprobs[place if good else (place + 1) % 4] = -0.1
-        rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+        rows.append(Response.of(question, present(question, order), "cloze", logprobs=logprobs))
     found = nvr_from_scores(read_scores(rows))
     for x in range(4):
         by_place = [
@@ -159,7 +159,8 @@ def test_the_right_options_places_weigh_the_same() -> None:
 def test_ties_go_to_the_first_label() -> None:
     question = _question(0, 3)
     rows = [
-        Response.scored(question, present(question, o), "cloze", np.zeros(3)) for o in itertools.permutations(range(3))
+        Response.of(question, present(question, o), "cloze", logprobs=np.zeros(3))
+        for o in itertools.permutations(range(3))
     ]
     found = nvr_from_scores(read_scores(rows))
     assert [estimate.value for estimate in found.accuracy] == pytest.approx([0, 0.5, 0.5])

@@ -24,7 +24,9 @@ def scored(rows: list[list[float]], right: int = 0) -> list[Response]:
     found = []
     for i, logprobs in enumerate(rows):
         question = Question(f"q{i:03d}", "?", tuple("wxyz"[: len(logprobs)]), frozenset({right}))
-        found.append(Response.scored(question, present(question, range(len(logprobs))), "cloze", np.array(logprobs)))
+        found.append(
+            Response.of(question, present(question, range(len(logprobs))), "cloze", logprobs=np.array(logprobs))
+        )
     return found
 
 

@@ -32,7 +32,7 @@ def responses(recorded: list[dict]) -> Responses:
         gold = frozenset({"ABCD".index(record["ideal"])})
         question = Question(f"arc-{record['idx']:02d}", "?", tuple(record["options"]), gold)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True):
-            rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
+            rows.append(Response.of(question, present(question, order), "cloze", logprobs=np.log(probs)))
     return Responses.from_rows(rows)
 
 

@@ -22,7 +22,7 @@ QUESTION = Question("q", "?", ("w", "x", "y", "z"), frozenset({2}))
 def scored(
     question: Question, order: tuple[int, ...], logprobs: list[float], name: str = "order", **kw: object
 ) -> Response:
-    return Response.scored(question, present(question, order, kind=name, **kw), "cloze", np.array(logprobs))  # type: ignore[arg-type]
+    return Response.of(question, present(question, order, kind=name, **kw), "cloze", logprobs=np.array(logprobs))  # type: ignore[arg-type]
 
 
 def test_probabilities_are_over_the_shown_labels_and_by_content() -> None:

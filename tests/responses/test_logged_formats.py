@@ -782,7 +782,7 @@ def planted() -> Responses:
             if i % 2:
                 scores += 6.0 * np.array([content in question.answers for content in presentation.contents])
             logprobs = scores - np.logaddexp.reduce(scores) - 0.01
-            found.append(Response.scored(question, presentation, "cloze", logprobs))
+            found.append(Response.of(question, presentation, "cloze", logprobs=logprobs))
     return replace(Responses.from_rows(found), questions=tuple(questions))
 
 

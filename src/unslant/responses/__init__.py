@@ -44,8 +44,10 @@ answers."""
 def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
     """Whether the best label may be one for which ``logprobs`` has only an upper bound."""
     # Servers return only their most probable tokens: a label that is missing has at most the probability of the last.
+    if not bounds:
+        return False
     exact = np.delete(logprobs, list(bounds))
-    return len(bounds) > 0 and not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
+    return not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
 
 
 def is_right(chosen: Collection[int], answers: Collection[int], ranks: Sequence[int], scored: bool) -> bool:
@@ -75,7 +77,8 @@ class Answer(TypedDict, total=False):
 class Response:
     """One row: the answer to one presentation of one question. Its fields are the columns, see :data:`MEANINGS`.
 
-    In a scored row without ``chosen``, the most probable label's content is chosen (the first of tied ones).
+    A scored row is ``censored`` if a label with only an upper bound may be the best; otherwise, without ``chosen``, the
+    most probable label's content is chosen (the first of tied ones).
     """
 
     question_id: str
@@ -106,6 +109,8 @@ class Response:
             raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.logprobs is not None and len(self.logprobs) != len(self.labels):
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
+        if self.logprobs is not None and self.status == "ok" and is_censored(self.logprobs, self.bounds):
+            object.__setattr__(self, "status", "censored")
         if self.logprobs is not None and self.status == "ok" and self.chosen is None:
             place = first_best(self.logprobs)
             object.__setattr__(self, "chosen", None if place is None else frozenset({self.contents[place]}))
@@ -125,20 +130,6 @@ class Response:
         return is_right(self.chosen, self.answers, self.text_ranks, self.logprobs is not None)
 
     @classmethod
-    def scored(
-        cls,
-        question: Question,
-        presentation: Presentation,
-        elicitation: str,
-        logprobs: Floats,
-        bounds: tuple[int, ...] = (),
-    ) -> Response:
-        """A row of label log-probabilities, aligned with ``presentation.labels``; ``censored`` if a label with only an
-        upper bound may be the best."""
-        status = "censored" if is_censored(logprobs, bounds) else "ok"
-        return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
-
-    @classmethod
     def of(
         cls,
         question: Question | JudgingQuestion,
@@ -146,7 +137,8 @@ class Response:
         elicitation: str,
         **answer: Unpack[Answer],
     ) -> Response:
-        """The row of one presentation; ``answer`` are the fields that say what came back."""
+        """The row of one presentation; ``answer`` are the fields that say what came back, ``logprobs`` aligned with
+        ``presentation.labels``."""
         return cls(
             question_id=question.id,
             kind=presentation.kind,

@@ -13,7 +13,7 @@ from unslant.arrays import Floats, grouped
 from unslant.errors import InputError, shown
 from unslant.presentations import NONE, alphabetical
 from unslant.questions.question import MAX_OPTIONS, Question
-from unslant.responses import GENERATE, Response, Responses, is_censored, text_ranks
+from unslant.responses import GENERATE, Response, Responses, text_ranks
 from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
 from unslant.responses.provenance import LoggedScore
 from unslant.responses.run import Hits, LogFacts, Run
@@ -353,7 +353,7 @@ class _Question:
             n_options=self.n,
             logprobs=logprobs,
             chosen=None if has_scores else answered,
-            status="censored" if logprobs is not None and is_censored(logprobs, bounds) else page.status,
+            status=page.status,
             raw=page.reply,
             pinned=page.pinned,
             subject=page.subject,
