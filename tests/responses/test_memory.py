@@ -77,3 +77,14 @@ def test_what_is_no_log_is_one_line(log: Any, message: str) -> None:
         unslant.audit(log=log)
     with pytest.raises(InputError, match="base-rate reads files; tables in memory are for audit"):
         unslant.study.base_rate(log=pd.DataFrame(ROWS))
+
+
+def test_rows_of_an_unfinished_opencompass_run_are_read_as_its_temporary_file_is(tmp_path: Path) -> None:
+    prompt = "Question: which?\nA. x\nB. y\nAnswer:"
+    rows = [{"idx": i, "prediction": "AB"[i % 2], "origin_prompt": prompt, "gold": "A"} for i in range(3)]
+    path = tmp_path / "tmp_set.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    (of_file,), (in_memory,) = load_logs([path]), load_logs([rows])
+    assert of_file.run.source == in_memory.run.source == "OpenCompass"
+    chosen = [[row.chosen for row in one.rows()] for one in (of_file, in_memory)]
+    assert chosen[0] == chosen[1] == [frozenset({i % 2}) for i in range(3)]

@@ -21,7 +21,6 @@ import numpy as np
 from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import Log, Logged, as_score, understood, unit_share
 from unslant.responses.importers.page_text import PageText, differing, prompt_text
 from unslant.responses.importers.registry import Head, Importer
@@ -44,7 +43,7 @@ def read(head: Head) -> list[Log]:
     path = head.path
     temporary = "idx" in head.names
     rows: dict[str, Any] = (
-        {str(one.data["idx"]): one.data for one in whole_records(path)} if temporary else parse_json(read_text(path))
+        {str(one.data["idx"]): one.data for one in head.rows()} if temporary else parse_json(read_text(path))
     )
     # OpenCompass leaves out a gold of 0 (`if gold:` in icl_base_inferencer.py, 0.5.4); numbers count from 0.
     golds = [row.get("gold") for row in rows.values() if isinstance(row, Mapping)]
