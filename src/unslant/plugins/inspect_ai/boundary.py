@@ -1,9 +1,7 @@
-"""The tasks of studies, ``unslant/instruction_boundary`` (P3) and ``unslant/unbiased`` (P4: questions as published and
-under composed interventions): their samples, solvers and scorers, and the readers of their logs."""
+"""The task ``unslant/instruction_boundary`` (P3): its samples, solver and scorer, and the reader of its logs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from logging import getLogger
@@ -15,16 +13,14 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, get_model
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
-from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unslant.experiment import LoadOptions
-from unslant.experiment.job import run_of
 from unslant.models import GenerateOptions, Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
-from unslant.prompts import Writer
-from unslant.questions import JudgingQuestion, Question
+from unslant.questions import JudgingQuestion
 from unslant.replies import Extracted, chosen_contents, extract
 from unslant.replies.judge import (
     MAX_TOKENS,
@@ -35,7 +31,7 @@ from unslant.replies.judge import (
     read_judgement,
     validate,
 )
-from unslant.responses import Response, Responses, Run, is_right, text_ranks
+from unslant.responses import Response, is_right, text_ranks
 from unslant.studies.instruction_boundary.instruction_settings import (
     BASELINE,
     POLISH_REQUEST,
@@ -52,11 +48,8 @@ from unslant.studies.instruction_boundary.metrics import JUDGED
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import as_judged, needs_reading
 from unslant.studies.instruction_boundary.study import TEMPERATURE, plan
-from unslant.studies.unbiased.metrics import UnbiasedResult
-from unslant.studies.unbiased.study import UnbiasedSettings, key_of, read_reply
-from unslant.studies.unbiased.study import plan as unbiased_plan
 
-_BOUNDARY_SCORER = "boundary_answer"
+SCORER = "boundary_answer"
 
 
 def to_sample(question: AnyForm, presentation: Presentation) -> Sample:
@@ -96,7 +89,7 @@ def _weight(row: Response) -> tuple[bool, bool]:
 
 
 def _row(sample: EvalSample) -> Response:
-    score = (sample.scores or {}).get(_BOUNDARY_SCORER)  # a sample without a score was interrupted
+    score = (sample.scores or {}).get(SCORER)  # a sample without a score was interrupted
     row = row_of(sample.metadata, reply_in(sample, ended=score is not None))
     row = replace(row, repeat=int(sample.metadata.get("repeat", sample.epoch - 1)))
     # Replies are read again, so that old logs profit from a newer reader. What a judge read stays in the log only, and
@@ -112,7 +105,7 @@ logger = getLogger(__name__)
 _CERTAIN = GenerateConfig(temperature=0.0, max_tokens=MAX_TOKENS)
 
 
-@scorer(name=_BOUNDARY_SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
+@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
 def boundary_answer(judge: str | Model | None = None) -> Scorer:
     """Correct if the answer is exactly the set of right options (those of one text count as one), or the verdict.
 
@@ -242,85 +235,3 @@ def instruction_boundary(
         config=GenerateConfig(temperature=GenerateOptions(temperature=temperature).temperature),
         metadata={"unslant": {"task": "instruction_boundary", "seed": seed, "settings": ",".join(names)}},
     )
-
-
-@task
-@one_line_errors
-def unbiased(
-    questions: str = "embedded",
-    maths: bool = False,
-    runs: int = 5,
-    shots: int = 5,
-    shots_from: str | None = None,
-    no_alone: bool = False,
-    template: str = "plain",
-    limit: int | None = None,
-    seed: int = 0,
-    max_tokens: int | None = None,
-) -> Task:
-    """Every question as published and in ``runs`` random compositions of interventions (P4).
-
-    The log's accuracy is over single presentations; :func:`read_unbiased` gives vanilla, ours and drop by question.
-
-    Args:
-        questions: file or recipe, of open questions with numbers as answers if ``maths``.
-        shots, shots_from: worked examples under the same interventions; by default from the set itself.
-        no_alone: skip asking under each intervention by itself.
-    """
-    settings = UnbiasedSettings(
-        runs=runs, shots=shots, no_alone=no_alone, template=template, chat=True, limit=limit, seed=seed, generate=True
-    )
-    whole = settings.load(questions, maths)
-    sample, writer = settings.sampled(whole), settings.writer()
-    items, counts = unbiased_plan(sample, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
-    generate_options = GenerateOptions(max_tokens=max_tokens).filled()
-    run = replace(run_of("unbiased", sample, settings.recorded(), ""), counts=counts)
-    return Task(
-        name="unbiased",
-        dataset=MemoryDataset([_sample(*pair, writer) for pair in items], name="unbiased"),
-        solver=generate(),
-        scorer=unbiased_answer(),
-        config=GenerateConfig(temperature=generate_options.temperature, max_tokens=generate_options.max_tokens),
-        metadata={"unslant_unbiased": json.loads(run.dump())},
-    )
-
-
-def _sample(question: Question, presentation: Presentation, writer: Writer) -> Sample:
-    prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
-    right = presentation.right_labels or (question.options[0],)
-    return Sample(
-        id=key_of(question, presentation),
-        input=inspect_messages(prompt.messages),
-        target=list(right),
-        metadata={**metadata_of(question, presentation), "block": presentation.kind},
-    )
-
-
-@scorer(name="unbiased_answer", metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
-def unbiased_answer() -> Scorer:
-    """Right if exactly the right options are chosen; an unreadable answer is not right."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        row = row_of(state.metadata, reply_of(state.output), read_reply)
-        return Score(
-            value="C" if row.is_right else "I",
-            answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
-            explanation=state.output.completion,
-            metadata={"status": row.status},
-        )
-
-    return score
-
-
-def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
-    """One result for every log of the task, from a folder of logs or from logs already read (with samples).
-
-    Replies are read again, with today's reader. A failed sample is a row of status ``error``.
-    """
-    results = []
-    for log in read_logs(logs):
-        run = (log.eval.metadata or {}).get("unslant_unbiased")
-        if run is not None and log.samples:
-            rows = (row_of(sample.metadata, reply_in(sample), read_reply) for sample in log.samples)
-            results.append(UnbiasedResult.of(Responses.from_rows(rows, replace(Run.of(run), model=log.eval.model))))
-    return results
