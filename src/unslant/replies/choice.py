@@ -185,7 +185,7 @@ def called_right(reading: Reading) -> Outcome:
         raise Unreadable("contradiction")
     also = pattern(r"({one}) \w{1,12} {^also$}").findall(reading.text) if right else ()
     if not options_of(also) <= right:
-        raise Unreadable("another")  # "C fits. D fits, too."
+        raise Unreadable("another")  # "B is right. A works too."
     every = reading.saying("{all_text}")
     others = frozenset(range(reading.n)) - every
     if right >= others and every & reading.asserted(Kind.BOTH, *([Kind.LABEL] if right == others else ())):
