@@ -21,6 +21,7 @@ from unslant.metrics.two_phase import extended, represented, room_left_out, with
 from unslant.responses import DECISION
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
+Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 MARGIN: Mapping[Unit, float] = {"nats": 0.2, "shares": 0.03}
 """Least pull that is a preference: 0.2 nats make 0.29 of a probability of 0.25."""
@@ -195,9 +196,7 @@ class _Sentence:
         # the middle can be two places, and comes before each of them
         return () if (self.unsure == 0).any() else tuple(every[-1:])
 
-    def _names(
-        self, meaning: Places, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _names(self, meaning: Places, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)) -> Names:
         """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
         sizes = sizes or [*self.search.sizes]
         names: dict[bool, list[str]] = {True: [], False: []}
@@ -271,8 +270,7 @@ def by_part(phrases: Mapping[int, str] | Mapping[str, str]) -> str:
     together: dict[str, list[int | str]] = {}
     for part, words in phrases.items():
         together.setdefault(words.split(" (or ")[0] if at_end else words, []).append(part)
-    sentence: list[str] = []
-    before = ""
+    sentence, before = list[str](), ""
     for words, parts in together.items():
         verb = next((verb for verb in ("falls back ", "avoids ") if words.startswith(verb)), "")
         if isinstance(parts[0], int):
