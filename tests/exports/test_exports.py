@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import unslant
 from tests.command_line import unslant as command
 from unslant.auditing import exports
 from unslant.auditing.comparison import audit_logs
-from unslant.auditing.exports import ExportOptions, eval_results, every_eval, flat, model_index
+from unslant.auditing.exports import EVERY_EVAL, ExportOptions, eval_results, export, flat, model_index
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.metrics import METRICS
@@ -35,6 +36,14 @@ def result() -> AuditResult:
 
 def _mean(result: AuditResult) -> Any:
     return result.metrics.means["expected_accuracy"]
+
+
+def every_eval(result: AuditResult, options: ExportOptions) -> tuple[Any, list[Any]]:
+    """The record and the samples in the files of an export."""
+    with tempfile.TemporaryDirectory() as folder:
+        record, *samples = export(result, EVERY_EVAL, Path(folder), options)
+        lines = [line for file in samples for line in file.read_text("utf-8").splitlines()]
+        return json.loads(record.read_text("utf-8")), [json.loads(line) for line in lines]
 
 
 def test_flat_numbers_are_known_and_have_their_intervals(result: AuditResult) -> None:

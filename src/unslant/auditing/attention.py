@@ -123,7 +123,6 @@ class ShownKeywords(TypedDict, total=False):
 def attention_over_orders(
     model: str | ScoringModel,
     question: Question,
-    settings: AuditSettings | None = None,
     **options: Unpack[ShownKeywords],
 ) -> AttentionOverOrders:
     """Attention of the last token in the last layer under every order of one question.
@@ -131,7 +130,7 @@ def attention_over_orders(
     Each order is run alone, through the attention that transformers calls eager: for a few questions, not for a set.
 
     Args:
-        settings, options: those of :func:`unslant.audit` that say how a question is shown (orders, labels, template).
+        options: those of :func:`unslant.audit` that say how a question is shown (orders, labels, template).
 
     Raises:
         InputError: if the question has one order only, or reads the same in all.
@@ -139,7 +138,7 @@ def attention_over_orders(
     """
     from unslant.models.hf.model import TransformersModel
 
-    settings = with_options(AuditSettings, settings, options).resolved(False)
+    settings = with_options(AuditSettings, None, options).resolved(False)
     pages = order_presentations(question, settings.orders, parse_labels(settings.labels), settings.seed)
     file_order = tuple(range(len(question.options)))
     pages.sort(key=lambda page: page.kind != "given" and tuple(page.contents) != file_order)

@@ -116,14 +116,8 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
     return f"---\n{card.to_yaml()}\n---\n"
 
 
-def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A record of Every Eval Ever, and its samples: every question with a right option, in every order, under its own
-    labels."""
-    record = _record(result, options)
-    return record, list(_samples(result, record))
-
-
 def _record(result: AuditResult, options: ExportOptions) -> dict[str, Any]:
+    """A record of Every Eval Ever."""
     check_options(EVERY_EVAL, options)
     now, run = str(time.time()), result.run
     name, model, means = run.question_set, run.name, result.metrics.means
@@ -189,6 +183,7 @@ def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str
 
 
 def _samples(result: AuditResult, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The samples of a record: every question with a right option, in every order, under its own labels."""
     questions = {question.id: question for question in result.responses.questions}
     for row in result.responses.where(kind="order", elicitation=result.scores.elicitation).each_row():
         # the schema has no place for an answer that is neither right nor wrong

@@ -72,7 +72,6 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
     Examples:
       unslant runs show 3f9c
     """
-
     record = _recorded(run, store)
     rows = [
         ("run", record.id),

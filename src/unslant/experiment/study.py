@@ -18,15 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, 
 import unslant.experiment as o
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, for_the_caller, naming_flags
-from unslant.experiment import (
-    WHOLE,
-    GenerateOptions,
-    ModelOptions,
-    OutputOptions,
-    ReportOptions,
-    ShardOptions,
-    StoreOptions,
-)
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.result import RecordedResult, StudyResult, listed_files, logs_in, tables_of
 from unslant.flags import Flag, Heading, UnknownOptionError, Without, by_kind, check_unused, in_place_of, part_of
@@ -72,7 +63,7 @@ class Study(Generic[S]):
     questions: ClassVar[str | None] = o.EMBEDDED
     about_questions: ClassVar[str] = ""
     inputs: ClassVar[type[Any] | None] = None
-    outputs: ClassVar[type[ReportOptions]] = OutputOptions
+    outputs: ClassVar[type[o.ReportOptions]] = o.OutputOptions
     generate: ClassVar[type[Any] | None] = None
     of_logs: ClassVar[tuple[str, ...] | None] = ()
     in_memory: ClassVar[bool] = False
@@ -154,7 +145,7 @@ class Study(Generic[S]):
 
     def of_model(self, model: Any, questions: Any, settings: S, record: Recording) -> Any:
         """The result of an open model, as part of another study."""
-        given = Given(settings=settings, models=(model,), options=(ModelOptions(),))
+        given = Given(settings=settings, models=(model,), options=(o.ModelOptions(),))
         return self.measured(self.responses_of(Job(self.needs, given, questions, [settings], record), 0))
 
     def prepared(self, given: Given[S], record: Recording) -> Job[S]:
@@ -170,14 +161,14 @@ class Study(Generic[S]):
             raise InputError(f"models {', '.join(typed for typed, _ in names)}: two have the same name")
         return Job(self.needs, given, self.load(given), settings, record)
 
-    def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
+    def run(self, given: Given[S], outputs: o.ReportOptions, store: o.StoreOptions) -> None:
         """The command."""
         from unslant.experiment.outputs import check_outputs, check_owner, check_shard, write_outputs, write_shard
         from unslant.experiment.running import reading_logs, recording
 
         self.check(given)
         if shard := given.shards.shard:
-            check_shard(cast(OutputOptions, outputs), given.shards, given.models)
+            check_shard(cast(o.OutputOptions, outputs), given.shards, given.models)
         study = self.compared if len(given.models) > 1 else self.result.study
         check_outputs(outputs, self.result, "" if given.log else study)  # a log may be of several models
         if given.log:
@@ -200,7 +191,7 @@ class Study(Generic[S]):
                 result = self.result_of(job)
                 record.note_score(result.key_number)
         if shard:
-            return write_all(record.check_kept, partial(write_shard, responses, cast(OutputOptions, outputs)))
+            return write_all(record.check_kept, partial(write_shard, responses, cast(o.OutputOptions, outputs)))
         return write_outputs(result, outputs, *job.saves, *self.also(result, given), record.check_kept, asked=True)
 
     def check_replies(self, given: Given[S], settings: Sequence[S]) -> None:
@@ -226,8 +217,7 @@ class Study(Generic[S]):
         questions: Any = None,
         settings: S | None = None,
         *,
-        shards: ShardOptions = WHOLE,
-        progress: Progress = no_progress,
+        shards: o.ShardOptions = o.WHOLE,
     ) -> Responses:
         """The responses of one model to all questions, or to those of a shard, without measuring them."""
         from unslant.experiment.running import Recording
@@ -235,13 +225,13 @@ class Study(Generic[S]):
         given = replace(self.given((model,), questions, (), {}), shards=shards)
         given = replace(given, settings=settings) if settings is not None else given
         self.check(given)
-        return self.responses_of(self.prepared(given, Recording(progress, None)), 0)
+        return self.responses_of(self.prepared(given, Recording(no_progress, None)), 0)
 
     def given(self, models: Any, questions: Any, log: Any, options: Mapping[str, Any]) -> Given[S]:
         """The arguments of a Python call; UnknownOptionError naming an unknown keyword and all valid ones."""
-        kinds = {"settings": self.settings, "options": ModelOptions, "generate": GenerateOptions}
+        kinds = {"settings": self.settings, "options": o.ModelOptions, "generate": o.GenerateOptions}
         kinds |= {"inputs": self.inputs} if self.inputs else {}
-        parts = by_kind(kinds, options, in_place_of(self.outputs, StoreOptions, ShardOptions))
+        parts = by_kind(kinds, options, in_place_of(self.outputs, o.StoreOptions, o.ShardOptions))
         groups: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
         if log := logs_in(log):
             if self.of_logs is None:
@@ -286,17 +276,17 @@ class Study(Generic[S]):
         /,
         *,
         settings: S,
-        models: ModelOptions,
-        outputs: ReportOptions,
-        store: StoreOptions,
+        models: o.ModelOptions,
+        outputs: o.ReportOptions,
+        store: o.StoreOptions,
         generate: Any = None,
         inputs: Any = None,
-        shards: ShardOptions = WHOLE,
+        shards: o.ShardOptions = o.WHOLE,
         more: Sequence[str] = (),
         log: Sequence[Path] = (),
     ) -> None:
         """Run the study with arguments from the command line, those of :meth:`parameters`."""
-        replies = part_of(generate, GenerateOptions)
+        replies = part_of(generate, o.GenerateOptions)
         given = Given(
             settings=settings, log=tuple(log), generate=replies, shards=shards, inputs=inputs, outputs=outputs
         )
@@ -383,7 +373,7 @@ def function(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keywords(ModelOptions):
+class Keywords(o.ModelOptions):
     """The keywords that functions of all studies have, besides their settings.
 
     Attributes:

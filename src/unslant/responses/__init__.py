@@ -297,7 +297,7 @@ class Responses:
         from unslant.responses.checks import checked_table, read_table  # few audits read a table
 
         table, run, questions = read_table(Path(path))
-        return cls(checked_table(table, SCHEMA, path, questions), run, questions)
+        return cls(checked_table(table, path, questions), run, questions)
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:

@@ -18,7 +18,7 @@ from unslant.arrays import TIE_TOLERANCE, Ints
 from unslant.errors import InputError, first_line
 from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
 from unslant.questions.question import Question, question_of
-from unslant.responses import DIGEST_KEY, QUESTIONS_KEY, RUN_KEY, STATUSES, compressed, digest_of_file
+from unslant.responses import DIGEST_KEY, QUESTIONS_KEY, RUN_KEY, SCHEMA, STATUSES, compressed, digest_of_file
 from unslant.responses.run import Run
 
 MOST_POSITIVE = 1e-4
@@ -84,7 +84,7 @@ class TableFile:
             self.rows = int(file.metadata.num_rows)
             self.run, self.packed = _about(file.schema_arrow.metadata or {}, self.rows, path)
 
-    def batches(self, schema: pa.Schema) -> Generator[pa.Table, None, None]:
+    def batches(self) -> Generator[pa.Table, None, None]:
         """Its rows in order, as :func:`checked_table` gives them.
 
         Raises:
@@ -92,40 +92,38 @@ class TableFile:
         """
         before = 0
         for table in parquet_batches(self.path, _ROWS_AT_ONCE):
-            yield checked_table(table, schema, self.path, before=before)
+            yield checked_table(table, self.path, before=before)
             before += table.num_rows
 
 
-def checked_table(
-    table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = (), before: int = 0
-) -> pa.Table:
-    """The table under ``schema``, after every row is checked; ``before`` rows of the file come before it.
+def checked_table(table: pa.Table, path: object, questions: Sequence[Question] = (), before: int = 0) -> pa.Table:
+    """The table under :data:`SCHEMA`, after every row is checked; ``before`` rows of the file come before it.
 
     Raises:
         InputError: naming row, column and the problem.
     """
-    missing = [name for name in schema.names if name not in table.column_names]
+    missing = [name for name in SCHEMA.names if name not in table.column_names]
     if missing:
         raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
     if len(set(table.column_names)) < len(table.column_names):
         raise InputError.at(path, "not a table of responses: two columns have the same name")
     try:
-        nullable = pa.schema([pa.field(field.name, field.type) for field in schema])  # nulls are reported by row below
-        table = table.select(schema.names).cast(nullable).combine_chunks()
+        nullable = pa.schema([pa.field(field.name, field.type) for field in SCHEMA])  # nulls are reported by row below
+        table = table.select(SCHEMA.names).cast(nullable).combine_chunks()
     except (pa.ArrowException, ValueError) as error:
         raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
     try:
-        _check_nulls(table, schema)
+        _check_nulls(table)
         _check_rows(table)
         _check_questions(table, questions)
     except _Bad as error:
         place = f"{path}, row {before + error.row + 1}"
         raise InputError.at(place, str(error), field=error.column) from None
-    return table.cast(schema)
+    return table.cast(SCHEMA)
 
 
-def _check_nulls(table: pa.Table, schema: pa.Schema) -> None:
-    for field in schema:
+def _check_nulls(table: pa.Table) -> None:
+    for field in SCHEMA:
         column = table[field.name].combine_chunks()
         if not field.nullable and column.null_count:
             raise _Bad(_first(pc.is_null(column)), field.name, "is missing")

@@ -49,7 +49,7 @@ class _File:
 
     @cached_property
     def rows(self) -> Generator[pa.Table, None, None]:
-        return self.table.batches(SCHEMA)
+        return self.table.batches()
 
 
 def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
