@@ -13,16 +13,7 @@ import numpy as np
 from unslant.arrays import Ints, jsonable
 from unslant.auditing import WHOLE
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
-from unslant.metrics import (
-    Bootstrap,
-    Estimate,
-    Metrics,
-    OrderScores,
-    compute,
-    measure,
-    preference,
-    read_scores,
-)
+from unslant.metrics import Bootstrap, Estimate, Metrics, OrderScores, compute, measure, preference, read_scores
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.two_phase import beyond_places, whole_part
