@@ -100,21 +100,18 @@ class Audit(Study[AuditSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditKeywords(Keywords, GenerateOptions, AuditSettings):
-    """Keywords of :func:`audit`."""
+    """Keywords of :func:`audit`.
+
+    Examples:
+        >>> result = unslant.audit("fair", "embedded", limit=20)
+        >>> result.metrics.means["expected_accuracy"].n
+        20
+    """
 
     orders: str | int = "auto"  # type: ignore[assignment]
 
 
-audit = function(
-    Audit(),
-    AuditKeywords,
-    AuditResult,
-    """
-    >>> result = unslant.audit("fair", "embedded", limit=20)
-    >>> result.metrics.means["expected_accuracy"].n
-    20
-    """,
-)
+audit = function(Audit(), AuditKeywords, AuditResult)
 
 
 def _scored(asking: Asking[AuditSettings]) -> Responses:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
 import unslant.experiment as o
@@ -332,14 +331,12 @@ class StudyFunction(Protocol[P, R_co]):
         """Ask models, or read recorded responses with ``log=``."""
 
 
-def function(
-    study: Study[Any], keywords: Callable[P, object], result: type[R_co], example: str = ""
-) -> StudyFunction[P, R_co]:
+def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co]) -> StudyFunction[P, R_co]:
     """The Python function of a study.
 
     Args:
-        keywords: a dataclass with every keyword, for editors and type checkers.
-        example: a call and what follows from it, in place of the examples of the command in the docstring.
+        keywords: a dataclass with every keyword, for editors and type checkers. The examples in its docstring, a call
+            and what follows from it, take the place of those of the command.
     """
     from unslant.experiment.running import Recording, progress_of_python
 
@@ -360,8 +357,8 @@ def function(
         about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
     # no list of keywords: their help is read from the sources of the settings, which is too slow for an import
     run.__doc__ = f"{about}\n\nKeywords are the options of the command ``{study.name}``; see its ``--help-all``.\n"
-    if example:
-        run.__doc__ += f"\nExamples:\n{indent(inspect.cleandoc(example), '    ')}\n"
+    _, head, example = inspect.cleandoc(keywords.__doc__ or "").partition("\n\nExamples:\n")
+    run.__doc__ += f"{head[1:]}{example}\n" * bool(example)
     public: Any = run
     public.study = study
     type(study).function = public

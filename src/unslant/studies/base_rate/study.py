@@ -249,19 +249,16 @@ class BaseRate(Study[BaseRateSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRateKeywords(Keywords, BaseRateSettings):
-    """Keywords of :func:`base_rate`."""
+    """Keywords of :func:`base_rate`.
 
-
-base_rate = function(
-    BaseRate(),
-    BaseRateKeywords,
-    BaseRateResult,
+    Examples:
+        >>> result = unslant.study.base_rate("prefers-a", "embedded", limit=20)
+        >>> sorted(result.found)
+        ['cloze', 'counterfactual']
     """
-    >>> result = unslant.study.base_rate("prefers-a", "embedded", limit=20)
-    >>> sorted(result.found)
-    ['cloze', 'counterfactual']
-    """,
-)
+
+
+base_rate = function(BaseRate(), BaseRateKeywords, BaseRateResult)
 
 
 def check_format(path: str | Path) -> None:

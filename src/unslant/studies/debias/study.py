@@ -152,21 +152,18 @@ class DebiasStudy(Study[DebiasSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasKeywords(Keywords, DebiasSettings):
-    """Keywords of :func:`debias`."""
+    """Keywords of :func:`debias`.
+
+    Examples:
+        >>> result = unslant.study.debias("prefers-a", "embedded", methods="vote,pride", limit=40)
+        >>> sorted(result.average)
+        ['pride', 'vote']
+    """
 
     orders: str | int = "auto"  # type: ignore[assignment]
 
 
-debias = function(
-    DebiasStudy(),
-    DebiasKeywords,
-    DebiasResult,
-    """
-    >>> result = unslant.study.debias("prefers-a", "embedded", methods="vote,pride", limit=40)
-    >>> sorted(result.average)
-    ['pride', 'vote']
-    """,
-)
+debias = function(DebiasStudy(), DebiasKeywords, DebiasResult)
 
 
 def _installed(names: Sequence[str]) -> tuple[dict[str, Method], list[Missing]]:

@@ -204,19 +204,16 @@ class InstructionBoundary(Study[Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundaryKeywords(Keywords, RankingOptions, GenerateOptions, BoundarySettings):
-    """Keywords of :func:`instruction_boundary`."""
+    """Keywords of :func:`instruction_boundary`.
 
-
-instruction_boundary = function(
-    InstructionBoundary(),
-    BoundaryKeywords,
-    BoundaryStudy,
+    Examples:
+        >>> result = unslant.study.instruction_boundary("words", limit=10)
+        >>> sum(result.statuses.values())  # replies, read or not
+        160
     """
-    >>> result = unslant.study.instruction_boundary("words", limit=10)
-    >>> sum(result.statuses.values())  # replies, read or not
-    160
-    """,
-)
+
+
+instruction_boundary = function(InstructionBoundary(), BoundaryKeywords, BoundaryStudy)
 
 
 def setting_names(names: Sequence[str]) -> list[str]:

@@ -193,19 +193,16 @@ class Judge(Study[JudgeSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeKeywords(Keywords, GenerateOptions, JudgeSettings):
-    """Keywords of :func:`judge`."""
+    """Keywords of :func:`judge`.
 
-
-judge = function(
-    Judge(),
-    JudgeKeywords,
-    JudgeResult,
+    Examples:
+        >>> result = unslant.study.judge("prefers-a", limit=10)
+        >>> result.changes["winner follows the place"]
+        4
     """
-    >>> result = unslant.study.judge("prefers-a", limit=10)
-    >>> result.changes["winner follows the place"]
-    4
-    """,
-)
+
+
+judge = function(Judge(), JudgeKeywords, JudgeResult)
 
 
 def preferred(reply: str, question: Question, page: Presentation) -> tuple[str, frozenset[int] | None]:

@@ -349,18 +349,15 @@ class LeaderboardStudy(Study[AuditSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardKeywords(Keywords, BoardOptions, GenerateOptions, AuditSettings):
-    """Keywords of :func:`leaderboard`."""
+    """Keywords of :func:`leaderboard`.
+
+    Examples:
+        >>> board = unslant.leaderboard(["prefers-a", "fair"], "embedded", limit=40)
+        >>> [standing.model for standing in board.models]
+        ['fair', 'prefers-a']
+    """
 
     orders: str | int = "auto"  # type: ignore[assignment]
 
 
-leaderboard = function(
-    LeaderboardStudy(),
-    LeaderboardKeywords,
-    Leaderboard,
-    """
-    >>> board = unslant.leaderboard(["prefers-a", "fair"], "embedded", limit=40)
-    >>> [standing.model for standing in board.models]
-    ['fair', 'prefers-a']
-    """,
-)
+leaderboard = function(LeaderboardStudy(), LeaderboardKeywords, Leaderboard)

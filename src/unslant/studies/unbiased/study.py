@@ -135,19 +135,16 @@ class Unbiased(Study[UnbiasedSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class UnbiasedKeywords(Keywords, RankingOptions, GenerateOptions, UnbiasedSettings):
-    """Keywords of :func:`unbiased`."""
+    """Keywords of :func:`unbiased`.
 
-
-unbiased = function(
-    Unbiased(),
-    UnbiasedKeywords,
-    UnbiasedResult,
+    Examples:
+        >>> result = unslant.study.unbiased("prefers-a", "embedded", limit=20)
+        >>> result.metrics.vanilla.n
+        20
     """
-    >>> result = unslant.study.unbiased("prefers-a", "embedded", limit=20)
-    >>> result.metrics.vanilla.n
-    20
-    """,
-)
+
+
+unbiased = function(Unbiased(), UnbiasedKeywords, UnbiasedResult)
 
 
 def plan(

@@ -166,19 +166,16 @@ class Contamination(Study[ContaminationSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationKeywords(Keywords, ContaminationSettings):
-    """Keywords of :func:`contamination`."""
+    """Keywords of :func:`contamination`.
 
-
-contamination = function(
-    Contamination(),
-    ContaminationKeywords,
-    ContaminationResult,
+    Examples:
+        >>> result = unslant.study.contamination("fair", "embedded", against="memorised", limit=20)
+        >>> result.vanilla_gain.value > result.ours_gain.value
+        True
     """
-    >>> result = unslant.study.contamination("fair", "embedded", against="memorised", limit=20)
-    >>> result.vanilla_gain.value > result.ours_gain.value
-    True
-    """,
-)
+
+
+contamination = function(Contamination(), ContaminationKeywords, ContaminationResult)
 
 
 def _save(model: TransformersModel, origin: Provenance, folder: Path) -> None:

@@ -127,19 +127,16 @@ class Probe(Study[ProbeSettings]):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeKeywords(Keywords, AccuracyOptions, GenerateOptions, ProbeSettings):
-    """Keywords of :func:`probe`."""
+    """Keywords of :func:`probe`.
 
-
-probe = function(
-    Probe(),
-    ProbeKeywords,
-    ProbeResult,
+    Examples:
+        >>> result = unslant.study.probe(["fair", "words"], "embedded", limit=5)
+        >>> sorted(result.models)
+        ['fair', 'words']
     """
-    >>> result = unslant.study.probe(["fair", "words"], "embedded", limit=5)
-    >>> sorted(result.models)
-    ['fair', 'words']
-    """,
-)
+
+
+probe = function(Probe(), ProbeKeywords, ProbeResult)
 
 
 def _measured(participants: Sequence[Participant], job: Job[ProbeSettings], strengths: Sequence[float]) -> ProbeResult:
