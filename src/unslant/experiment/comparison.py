@@ -303,12 +303,14 @@ def check_comparable(results: Sequence[RecordedResult], settings: Collection[str
 
 
 class ComparedResult(StudyResult):
-    """A result that compares others."""
+    """A result that compares others: those of its field ``results``, unless it names other parts."""
+
+    results: tuple[Any, ...]
 
     @property
     def named_parts(self) -> Sequence[tuple[str, RecordedResult]]:
-        """The results that this one compares, each after the name of its table."""
-        raise NotImplementedError
+        """The results that this one compares, each after the name of its table: by default its model."""
+        return [(result.model, result) for result in self.results]
 
     @property
     def parts(self) -> Sequence[StudyResult]:
@@ -361,10 +363,6 @@ class ComparedModels(ComparedResult, Generic[T]):
     def comparison(self) -> Comparison:
         """The scores of every model."""
         raise NotImplementedError
-
-    @property
-    def named_parts(self) -> Sequence[tuple[str, T]]:
-        return [*self.models.items()]
 
     @property
     def answered(self) -> StudyResult | None:

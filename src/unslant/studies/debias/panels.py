@@ -282,10 +282,8 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
         ("", "As in table 4 of the selection-bias paper; N counts the other sets."),
     )
     by_set = [{**vars(entry), **_part(entry.change, "relative")} for entry in result.entries if entry.transferred]
-    measured_on, title = (
-        Column("measured on", key="questions"),
-        "Transfer, set by set: change from the undebiased model",
-    )
+    measured_on = Column("measured on", key="questions")
+    title = "Transfer, set by set: change from the undebiased model"
     return Panel(
         "debias-all",
         "All methods",

@@ -28,7 +28,6 @@ class Setting:
 
     Attributes:
         description: what it does, as a clause after "when".
-        coverage: ``sufficient``, ``redundant`` or ``insufficient`` (P3, table 1); ``mitigation`` warns of the biases.
         follow_up: a second turn that shows the model its first answer; the second answer counts. Usually empty.
         polish: the instruction is first rewritten by a model.
         disturbing: number of wrong options kept with the right one; 0: the options are left alone.
@@ -38,7 +37,6 @@ class Setting:
     """
 
     name: str
-    coverage: str
     description: str
     follow_up: str = ""
     polish: bool = False
@@ -57,22 +55,22 @@ _REFLECT = (
     'Then give your final answer on the last line, as "Answer: ...".'
 )
 _SETTINGS = (
-    Setting("vanilla", "sufficient", "the instruction names every form, with guidance for each"),
-    Setting("reasoning-reflection", "sufficient", "it reasons first and then reviews its own steps", _REFLECT),
-    Setting("prompt-polishing", "sufficient", "a model has rewritten the instruction", polish=True),
-    Setting("conformity-dense", "redundant", "the prompt suggests a usual answer (one option, True or False)",
-            suggests="dense"),
-    Setting("conformity-sparse", "redundant", "the prompt suggests an unusual answer (none, several or Unknown)",
-            suggests="sparse"),
-    Setting("few-shot-dense", "redundant", "a worked example with a usual answer comes first", example="dense"),
-    Setting("few-shot-sparse", "redundant", "a worked example with an unusual answer comes first", example="sparse"),
-    Setting("missing-choices", "insufficient", "the instruction leaves out one form of answer"),
-    Setting("vagueness", "insufficient", "the instruction names every form without guidance"),
-    Setting("mitigation", "mitigation", "the instruction warns of each bias"),
-    *(Setting(f"disturbing-{k}", "redundant", f"the right option is one among {k} wrong", disturbing=k)
+    Setting("vanilla", "the instruction names every form, with guidance for each"),
+    Setting("reasoning-reflection", "it reasons first and then reviews its own steps", _REFLECT),
+    Setting("prompt-polishing", "a model has rewritten the instruction", polish=True),
+    Setting("conformity-dense", "the prompt suggests a usual answer (one option, True or False)", suggests="dense"),
+    Setting("conformity-sparse", "the prompt suggests an unusual answer (none, several or Unknown)", suggests="sparse"),
+    Setting("few-shot-dense", "a worked example with a usual answer comes first", example="dense"),
+    Setting("few-shot-sparse", "a worked example with an unusual answer comes first", example="sparse"),
+    Setting("missing-choices", "the instruction leaves out one form of answer"),
+    Setting("vagueness", "the instruction names every form without guidance"),
+    Setting("mitigation", "the instruction warns of each bias"),
+    *(Setting(f"disturbing-{k}", f"the right option is one among {k} wrong", disturbing=k)
       for k in range(1, MAX_DISTURBING + 1)),
 )  # fmt: skip
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _SETTINGS}
+"""Of these, the first three are sufficient, missing choices and vagueness insufficient, and the mitigation warns of the
+biases; all others are redundant (P3, table 1)."""
 FEW_SHOT = "few-shot:"
 """Begins the name of a setting with worked examples of named forms, as ``few-shot:True=1+False=1`` (P3, appendix H)."""
 BASELINE = "vanilla"
@@ -133,7 +131,7 @@ def _few_shot(name: str) -> Setting:
                 f"{FEW_SHOT}single=2+none=1; forms are {', '.join(ALL_FORMS)}"
             )
         counts[form] = int(n)
-    return Setting(name, "redundant", "worked examples of chosen forms come first", examples=tuple(counts.items()))
+    return Setting(name, "worked examples of chosen forms come first", examples=tuple(counts.items()))
 
 
 def kind_of(question: AnyForm) -> str:

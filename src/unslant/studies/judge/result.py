@@ -195,10 +195,6 @@ class JudgeComparison(ComparedResult):
         return cls(tuple(results), tuple(agreed(*two) for two in combinations(range(len(votes)), 2)), alpha)
 
     @property
-    def named_parts(self) -> Sequence[tuple[str, JudgeResult]]:
-        return [(result.model, result) for result in self.results]
-
-    @property
     def answered(self) -> StudyResult | None:
         rest = [one for one in self.results if not one.failure]
         return self.of(rest) if len(rest) > 1 else next(iter(rest), None)

@@ -20,7 +20,6 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.association import pbm_accuracy
 from unslant.models import ChatCost, Cost, GenerateOptions
-from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.reach import Reach
 from unslant.reports.numbers import listed
@@ -323,7 +322,6 @@ class LeaderboardStudy(Study[AuditSettings]):
                     continue
                 from unslant.auditing.words import plan
 
-                parse_labels(settings.labels)
                 plan(questions.questions, settings, settings.chooser(questions))
         return sets
 
