@@ -17,7 +17,8 @@ from docs.generated import metric_tables, with_metric_tables
 from tests.reports.results import RESULTS
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS
-from unslant.studies import STUDIES
+from unslant.metrics.catalogue import metric_at
+from unslant.studies import STUDIES, study_named
 from unslant.studies.debias.training import TrainingLog
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -119,3 +120,23 @@ def test_a_study_knows_the_metrics_that_it_shows(name: str) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("metrics.means.accuracy", "accuracy"),
+        ("corrections.vote.accuracy", "corrections.accuracy"),
+        ("shortcuts.longest option.excess", "shortcuts.excess"),
+        ("systems.careful.published", "systems.published"),  # a metric of base rates is called published, too
+        ("average.vote.change.pbm.difference", "change.difference"),
+        ("settings.vanilla / choice.accuracy", "settings.accuracy"),
+        ("metrics.alone.BT.vanilla", "alone.vanilla"),
+        ("recall.A", "recall"),
+    ],
+)
+def test_the_object_around_a_number_says_which_metric_it_is(path: str, key: str) -> None:
+    """Studies use the same words, and a name must not depend on which of them are imported."""
+    for name in STUDIES:
+        study_named(name)
+    assert metric_at(tuple(path.split("."))) is METRICS[key]

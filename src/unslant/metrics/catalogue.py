@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from unslant.metrics import association as association
 from unslant.metrics import base_rate as base_rate
@@ -18,12 +18,14 @@ from unslant.metrics.registry import Metric
 def metric_at(path: Sequence[str]) -> Metric | None:
     """The metric of the number at a path in JSON (``metrics``, ``means``, ``accuracy``); None if it has none.
 
-    Metrics whose key names the object before it go first. An item of a list or mapping of numbers has their metric.
+    Metrics whose key names the object before it go first: which other studies are imported must not change a name, and
+    their keys may end in the same word. An item of a list or mapping of numbers has their metric.
     """
-    return _named_at(path) or _named_at(path[:-1])
+    keys = (*_with_object(path), *_with_object(path[:-1]), *reversed(path[-2:]))
+    return next(filter(None, map(METRICS.get, keys)), None)
 
 
-def _named_at(path: Sequence[str]) -> Metric | None:
-    endings = (".".join(path[start:]) for start in range(len(path)))
-    qualified = (f"{before}.{path[-1]}" for before in reversed(path[:-1]))
-    return next(filter(None, map(METRICS.get, (*endings, *qualified))), None)
+def _with_object(path: Sequence[str]) -> Iterator[str]:
+    """Keys of the last word after objects before it, nearest first."""
+    yield from (".".join(path[start:]) for start in range(len(path) - 1))
+    yield from (f"{before}.{path[-1]}" for before in reversed(path[:-1]))
