@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.auditing import PART
-from unslant.auditing.phases import next_part, noise_between_squares
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import order_slots
+from unslant.metrics.order_curve import next_part, noise_between_squares
 from unslant.metrics.registry import bounds_of, question_metrics
 from unslant.metrics.two_phase import (
     TwoPhaseValues,

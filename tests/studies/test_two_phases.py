@@ -13,9 +13,9 @@ import pytest
 import unslant.auditing
 from tests.fakes import RuleModel
 from tests.metrics.synthetic import make_questions
-from unslant.auditing import phases
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
+from unslant.metrics import order_curve
 from unslant.questions import Question
 from unslant.reports.numbers import with_interval
 from unslant.responses import Responses
@@ -80,13 +80,13 @@ def test_of_more_a_part_is_asked_in_all_orders_and_the_rest_in_a_square() -> Non
 
 @pytest.mark.thorough
 def test_the_part_grows_until_intervals_are_narrow_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "WIDTH", 1.5)
+    monkeypatch.setattr(order_curve, "WIDTH", 1.5)
     grown = audit(RuleModel(leans_more), QUESTIONS)
     assert grown.run.two_phase is not None
     size = len(grown.run.two_phase.full)
     assert 16 < size < len(QUESTIONS)
     monkeypatch.setattr(unslant.auditing, "PART", size)
-    monkeypatch.setattr(phases, "WIDTH", 100.0)
+    monkeypatch.setattr(order_curve, "WIDTH", 100.0)
     at_once = audit(RuleModel(leans_more), QUESTIONS)
     assert at_once.run.two_phase == grown.run.two_phase
     assert at_once.metrics.to_dict() == grown.metrics.to_dict()
@@ -99,7 +99,7 @@ def test_the_part_grows_until_the_mean_over_orders_is_narrow_enough(between: flo
     squares -= squares.mean(axis=1, keepdims=True)
     while True:
         means = 0.5 + questions + np.where(np.arange(size) < part, 0.0, squares[:, 0])
-        larger = phases.part_for_mean(means, squares[:part].var(axis=1), np.arange(size) < part)
+        larger = order_curve.part_for_mean(means, squares[:part].var(axis=1), np.arange(size) < part)
         if larger == part:
             break
         part = larger
@@ -109,8 +109,8 @@ def test_the_part_grows_until_the_mean_over_orders_is_narrow_enough(between: flo
 
 def test_a_part_without_noisy_questions_does_not_pass_for_a_precise_mean() -> None:
     means = np.where(np.arange(1000) % 25 == 24, 0.5, 0.25)  # the others stay where they are in every square
-    assert phases.part_for_mean(means, np.zeros(3), np.arange(1000) < 3) > 3
-    assert phases.part_for_mean(np.full(1000, 0.25), np.zeros(100), np.arange(1000) < 100) == 100
+    assert order_curve.part_for_mean(means, np.zeros(3), np.arange(1000) < 3) > 3
+    assert order_curve.part_for_mean(np.full(1000, 0.25), np.zeros(100), np.arange(1000) < 100) == 100
 
 
 def test_a_table_says_what_was_asked(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from unslant.asking import ask
 from unslant.auditing import WHOLE, AuditOutputs, AuditSettings, OrderDesign
@@ -17,13 +20,16 @@ from unslant.experiment.job import Asking, Given
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
-from unslant.metrics.order_curve import balanced_names, set_names
+from unslant.metrics import Bootstrap, read_scores
+from unslant.metrics.accuracy import expected_accuracy
+from unslant.metrics.order_curve import balanced_names, next_part, noise_between_squares, set_names
+from unslant.metrics.two_phase import TwoPhaseValues
 from unslant.models import Cost, GenerateOptions, ScoringModel
 from unslant.models.base import Encoded, TokenizingModel
-from unslant.presentations import Presentation, orders_for
+from unslant.presentations import Asked, Presentation, orders_for
 from unslant.prompts import Prompt
 from unslant.questions import SKEWED, Question
-from unslant.responses import Responses
+from unslant.responses import SCHEMA, Responses, Run
 
 
 class Audit(Study[AuditSettings]):
@@ -133,8 +139,6 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         responses = score(share.cut(design.asked()), presentations=share.presentations or design.expected)
         # a shard cannot know how narrow the intervals of the whole run are
         if design.full is not None and not asking.shards.shard:
-            from unslant.auditing.phases import grown
-
             design, responses = grown(design, responses, score)
         two_phase = design.recorded
     tokens, order_costs, cost_once = ordinary_cost(model, asking.cost, design, share.own(asking.questions))
@@ -149,6 +153,55 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         until=until,
         two_phase=two_phase,
     )
+
+
+_OF_ORDERS = ("order", "given", "reverse")
+"""Kinds of presentation that differ in their order alone."""
+
+
+def grown(
+    design: OrderDesign, responses: Responses, ask: Callable[[list[Asked]], Responses]
+) -> tuple[OrderDesign, Responses]:
+    """Ask more questions in all orders, until the intervals that need them are narrow enough.
+
+    Args:
+        responses: of the design.
+        ask: asks further presentations.
+
+    Returns:
+        The design and responses in the end, question by question.
+    """
+    texts = design.questions.questions
+    while design.full is not None:
+        scores = read_scores(replace(responses, run=Run(two_phase=design.recorded), questions=tuple(texts)))
+        values = TwoPhaseValues.of(scores)
+        if values is None or scores.full is None or scores.full.all():
+            break
+        means, noise = expected_accuracy(scores), noise_between_squares(scores)
+        size = next_part(values, scores.full, means, noise, Bootstrap.of(scores))
+        if size <= len(design.full):
+            break
+        larger = design.with_part(size)
+        new = (larger.full or frozenset()) - design.full
+        further: list[Asked] = []
+        for question in (question for question in texts if question.id in new):
+            known = {page.contents for _, page in design.square(question)}
+            pages = design.whole(question)
+            further += [page for page in pages if page[1].kind not in _OF_ORDERS or page[1].contents not in known]
+        responses, design = _joined(responses, ask(further), texts, new), larger
+    return design, responses
+
+
+def _joined(responses: Responses, more: Responses, questions: Sequence[Question], new: frozenset[str]) -> Responses:
+    """Two tables, question by question; the published order of a question now asked in all orders is one of them."""
+    table = pa.concat_tables([responses.table, more.table])
+    ids, kinds = table["question_id"].to_pylist(), table["kind"].to_pylist()
+    kinds = ["order" if kind == "given" and name in new else kind for kind, name in zip(kinds, ids, strict=True)]
+    place = {question.id: i for i, question in enumerate(questions)}
+    sequence = np.argsort([place.get(name, len(place)) for name in ids], kind="stable")
+    at = SCHEMA.get_field_index("kind")
+    table = table.set_column(at, SCHEMA.field(at), pa.array(kinds, pa.string())).take(pa.array(sequence))
+    return Responses(table, responses.run, responses.questions)
 
 
 # What an ordinary run costs, which asks the published order of every question alone, each prompt run whole

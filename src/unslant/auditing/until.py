@@ -20,11 +20,11 @@ import pyarrow as pa
 from unslant.arrays import Floats, Ints, grouped
 from unslant.asking import Asked, Progress, ask
 from unslant.auditing import OrderDesign
-from unslant.auditing.phases import noise_between_squares
 from unslant.auditing.until_rule import ANYTIME, SQUARE, WHOLE, UntilSearch
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, read_scores
 from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.order_curve import noise_between_squares
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
 from unslant.models import ScoringModel

@@ -15,7 +15,6 @@ from unslant.arrays import Jsonable
 from unslant.auditing import MOST_WHOLE, PART, WHOLE, AuditSettings, audit_presentations, orders_in_words
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.cost import CHARACTERS_A_TOKEN, SAMPLED
-from unslant.auditing.phases import share_in_all
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
@@ -25,7 +24,7 @@ from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, half_width
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import detectable_difference, with_two_more
-from unslant.metrics.order_curve import balanced_names
+from unslant.metrics.order_curve import balanced_names, share_in_all
 from unslant.presentations import given_order, orders_for, parse_labels, present
 from unslant.prompts import Cloze
 from unslant.questions import Question
