@@ -35,8 +35,7 @@ from scipy.special import stdtrit
 from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, Room, spread_answers
-from unslant.metrics.effects import effects_of, place_shares
-from unslant.metrics.labels import at_slot, given_slots, order_slots
+from unslant.metrics.labels import at_slot, effects_of, given_slots, order_slots, place_shares
 from unslant.metrics.nvr import nvr_values
 from unslant.metrics.permutation import unsure_questions
 from unslant.metrics.registry import bounds_of, question_metrics

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 71
+MOST = 70
 """Modules at the first number. Fewer is better: lower it when you take one away; import what only some audits need in
 the function that needs it."""
 
@@ -33,7 +33,14 @@ NOT_NEEDED = (
     *("replies", "responses.importers", "presentations.interventions", "presentations.shots", "models.chat"),
     *("models.http", "studies.", "debiasing", "auditing.notes", "auditing.replies", "metrics.base_rate", "metrics.nvr"),
     *("questions.answer", "questions.fields", "questions.formats", "questions.reshape"),
-    *("metrics.association", "metrics.catalogue", "metrics.pairs", "metrics.shortcuts", "metrics.variance_components"),
+    *(
+        "metrics.association",
+        "metrics.label_bias",
+        "metrics.catalogue",
+        "metrics.pairs",
+        "metrics.shortcuts",
+        "metrics.variance_components",
+    ),
     *("responses.checks", "scale", "cli.help", "cli.sources"),
 )
 """Beginnings of modules that an audit which scores labels does without."""
@@ -41,7 +48,7 @@ NOT_NEEDED = (
 
 def test_an_audit_of_labels_imports_little_before_its_first_number(tmp_path: Path) -> None:
     listing, store = tmp_path / "modules", tmp_path / "store.db"
-    words = [str(listing), "audit", "fair", "--limit=20", f"--store={store}"]
+    words = [str(listing), "audit", "fair", f"--store={store}"]
     subprocess.run([sys.executable, "-c", TRACE, *words], cwd=tmp_path, check=True)
     modules = sorted(name.removeprefix("unslant.") for name in listing.read_text().split())
     assert "models.hf.engine" in modules, "the trace did not see the audit"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.planted import Planted, planted_scores
 from unslant.metrics import Bootstrap, compute, read_scores
-from unslant.metrics.labels import ckld, given_slots, label_bias, label_shares, rsd, rstd
+from unslant.metrics.label_bias import ckld, label_bias, rsd, rstd
+from unslant.metrics.labels import given_slots, label_shares
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response

@@ -10,7 +10,8 @@ from scipy.stats import chi2_contingency, fisher_exact
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import Bootstrap, Numbers, compute, read_scores
 from unslant.metrics.accuracy import Calibration, calibration, given_calibration
-from unslant.metrics.labels import cramers_v, given_slots, label_bias
+from unslant.metrics.label_bias import cramers_v, label_bias
+from unslant.metrics.labels import given_slots
 from unslant.metrics.shortcuts import length_bias
 from unslant.presentations import present
 from unslant.questions import Question

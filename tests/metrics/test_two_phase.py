@@ -21,7 +21,7 @@ from unslant.metrics import (
     preference,
     read_scores,
 )
-from unslant.metrics.effects import place_shares
+from unslant.metrics.labels import place_shares
 from unslant.metrics.measures import extended_measures, means
 from unslant.metrics.permutation import normalised_pbm, unsure_questions
 from unslant.metrics.two_phase import (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unslant.metrics import association as association
 from unslant.metrics import base_rate as base_rate
+from unslant.metrics import label_bias as label_bias
 from unslant.metrics import measures as measures
 from unslant.metrics import nvr as nvr
 from unslant.metrics import pairs as pairs

@@ -1,4 +1,4 @@
-"""Which labels are answered, and how often each is right: label shares, RStd, RSD, CKLD, Cramér's V.
+"""Which labels are answered, how often each is right, and what each adds to an option where the model is unsure.
 
 A *slot* is a label of the standard sequence and its position; with labels in standard sequence the two
 are one. Slots are numbered from the top; ``last`` is slot n-1 of each question, wherever n differs between questions.
@@ -7,28 +7,34 @@ are one. Slots are numbered from the top; ``last`` is slot n-1 of each question,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.arrays import Bools, Floats
+from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Measured, Numbers, metric
-from unslant.metrics.sampling import Codes, by_unit, too_few
-from unslant.metrics.scores import OrderScores
+from unslant.metrics.sampling import Codes, holm, student
+from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View, credit
+from unslant.metrics.two_phase import represented
 
-CKLD_PSEUDO_COUNT = 1.0
+Kind = Literal["label", "position"]
+Unit = Literal["nats", "shares"]
 LAST = "last"
 """Name of the last position, wherever it is."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-MIN_GOLD = 10
-"""A label's recall counts towards the corrected spreads when it rests on at least this many right answers."""
-_LEAST_EXPECTED = 5.0
-"""Right and wrong answers at every place for chi-squared's distribution (Cochran 1954)."""
-_DRAWS = 9999
+# Cells of the design that are fitted together, to save memory.
+_AT_ONCE = 1 << 21
+# A relabelled page weighs this much, an order 1: it decides only what the orders leave open. Labels out of sequence can
+# be unlikely in themselves, and with full weight would shift the contents.
+_RELABELLED = 1e-3
+# Weight of "contents are alike", for orders that leave open what is content and what position, as one order and its
+# reverse do: contents come in any order, and even out over questions.
+_ALIKE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,11 @@ def at_slot(values: Floats, slot: NDArray[np.integer]) -> Floats:
     return np.asarray(values[np.arange(len(values)), slot])
 
 
+def ordinal(place: int) -> str:
+    """``first`` for 0."""
+    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
+
+
 @dataclass(frozen=True)
 class LabelShare(Measured):
     """One label, as shown, or ``last``, the last position of each question."""
@@ -114,218 +125,161 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     return tuple(rows)
 
 
-def slot_counts(slots: Slots) -> Floats:
-    """(Q, 3N) gold, hit and predicted of the questions with one right option; zeros for the others."""
-    single = ~np.isnan(slots.gold[:, :1])
-    return np.concatenate([np.where(single, np.nan_to_num(x), 0) for x in (slots.gold, slots.hit, slots.predicted)], 1)
+def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
+    """(Q, N) share of orders in which each place was taken, and that expected of a model that goes by content alone.
 
-
-def _recall_moments(totals: Floats) -> tuple[Floats, Floats]:
-    """(R, 3L) totals of gold, hit, predicted to the mean of L recalls and their population standard deviation, (R,).
-
-    A label that is never the right one has no recall; nan where none has.
+    It chooses the same contents equally often: 1/n where every option was everywhere equally often. nan where a
+    question is not unsure.
     """
-    gold, hit, _ = np.split(totals, 3, axis=1)
-    recalls = np.divide(hit, gold, out=np.full_like(hit, np.nan), where=gold > 0)
-    with np.errstate(invalid="ignore"):
-        count = (~np.isnan(recalls)).sum(axis=1)
-        mean = np.nansum(recalls, axis=1) / count
-        return mean, np.sqrt(np.nansum((recalls - mean[:, None]) ** 2, axis=1) / count)
+    shares, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
+    for block in scores.blocks:
+        picks = credit(block.probs)
+        by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
+        shares[block.index, : block.n] = block.by_position(picks).mean(axis=1)
+        expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
+    shares[unsure != 1] = expected[unsure != 1] = np.nan
+    return shares, expected
 
 
-def rstd(totals: Floats) -> Floats:
-    """Standard deviation of recalls (P1 eq. 4; Zheng et al. 2024) from totals of gold, hit, predicted.
+class Effects(NamedTuple):
+    """(Q, N) what each slot, label and position adds to an option beyond the others of its question.
 
-    Population standard deviation, 0 to 1/2, over the labels that are right at least once: others have no recall.
+    nan where a question is not unsure, a place never changes, or the pages leave it open.
     """
-    return _recall_moments(totals)[1]
+
+    slots: Floats
+    labels: Floats
+    positions: Floats
+    mirrored: Floats  # label less position, less those of the place as far from the other end: all that reversal shows
 
 
-def rsd(totals: Floats) -> Floats:
-    """Relative standard deviation of label-wise accuracy (Croce et al. 2021; Reif and Schwartz 2024).
+def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
+    """The effects on the choice (ties share one evenly), and last on log-probabilities where there are any.
 
-    RStd divided by the mean recall; nan when nothing is right.
+    Each question is fitted on its own, with log P centred over the options of a page:
+
+        log P(option) = content + effect of its label + effect of its position
+
+    by least squares over the order set and the pages with relabelled positions. In the orders, label and position go
+    together as a *slot*, or place, which gives their sum; only the other pages separate the two.
     """
-    mean, deviation = _recall_moments(totals)
-    return np.asarray(np.divide(deviation, mean, out=np.full(len(totals), np.nan), where=mean > 0))
+    effects = np.full((2, len(Effects._fields), len(scores), scores.width), np.nan)
+    for block in scores.blocks:
+        rows = np.flatnonzero(unsure[block.index] == 1)
+        cells = 3 * (block.k + len(scores.relabelled)) * block.n**2
+        for some in np.array_split(rows, 1 + len(rows) * cells // _AT_ONCE) if len(rows) else ():
+            effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled)
+    by_unit: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
+    if all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks):
+        del by_unit["nats"]
+    return by_unit
 
 
-def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:
-    """Choice KL divergence sum_i p_i log(p_i / q_i) in nats (P1 eq. 5; Choi et al. 2024), from the same totals.
+def _fitted(block: Block, rows: Codes, views: Sequence[View]) -> Floats:
+    """(units, 4, Q, n) least squares for some questions of a block."""
+    n, index, free, at = block.n, block.index[rows], ~block.pinned[rows], block.positions[rows]
+    pages: list[tuple[NDArray[Any], ...]] = [(block.probs[rows], at, at, np.ones(at.shape[:2]))]
+    for view in views:
+        page = (values[index, None, :n] for values in (view.probs, view.labels, view.positions))
+        pages.append((*page, _RELABELLED * view.ok[index, None]))
+    probs, labels, positions, weights = (np.concatenate(parts, axis=1) for parts in zip(*pages, strict=True))
+    contents = np.broadcast_to(np.eye(n), (*labels.shape, n))
+    measured = np.stack([credit(probs * free[:, None]), np.log(np.maximum(probs, LEAST_PROBABILITY))], axis=3)
+    table = np.concatenate([contents, np.eye(n)[labels], np.eye(n)[positions], measured], axis=3)
+    table = np.sqrt(weights)[..., None, None] * _centred(table, free[:, None, :, None], axis=2)
+    table = table.reshape(len(rows), -1, 3 * n + 2)
+    products, each = table.transpose(0, 2, 1) @ table, np.eye(n)
+    products[:, :n, :n] += _ALIKE * each
+    # the same for all, but for rounding, where every option was everywhere equally often
+    normal, sums = products[:, :-2, :-2].round(12), products[:, :-2, -2:]
+    normal = normal[:1] if (normal == normal[:1]).all() else normal
+    inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
+    solved, left_open = inverse @ sums, inverse @ normal - np.eye(3 * n)
+    used = normal.diagonal(axis1=1, axis2=2)[:, n : 2 * n] > 0
+    effects = []
+    for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free), ((0, 1, -1), free)):
+        pick = np.kron(columns, each - each[::-1] if -1 in columns else each)
+        estimates, residuals = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
+        determined = among[..., None] & (np.abs(residuals).max(axis=2, keepdims=True) <= 1e-6)
+        effects.append(np.where(determined, estimates, np.nan))
+    return np.stack(effects).transpose(3, 0, 1, 2)
 
-    p is the share of each label among right options, q among answers. A label that is never right adds 0; one that is
-    sometimes right but never answered makes the raw value infinite. With ``pseudo_count`` c, c is added to the right
-    and the answered count of every label first, which keeps it finite, at least 0, and 0 where the counts agree.
-    """
-    gold, _, predicted = np.split(totals, 3, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p = (gold + pseudo_count) / (gold + pseudo_count).sum(axis=1, keepdims=True)
-        q = (predicted + pseudo_count) / (predicted + pseudo_count).sum(axis=1, keepdims=True)
-        terms = np.where(p > 0, p * np.log(p / q), 0.0)
-        divergence: Floats = np.where(np.isnan(p).any(axis=1), np.nan, np.maximum(terms.sum(axis=1), 0.0))
-    return divergence
+
+def _centred(values: Floats, among: Bools, axis: int) -> Floats:
+    """Values less their mean among some; 0 at the others."""
+    mean = np.where(among, values, 0.0).sum(axis=axis, keepdims=True) / among.sum(axis=axis, keepdims=True)
+    return np.asarray(np.where(among, values - mean, 0.0))
 
 
 @dataclass(frozen=True)
-class LabelBias(Measured):
-    """The label metrics of the given order, over the questions with exactly one right option; none has an interval.
-
-    A spread of recalls holds their chance as well, and no interval we know covers as it should (``docs/intervals.md``):
-    the paper's numbers are followed by those without the part of chance, and by the p-value of equal recalls.
+class SlotEffect:
+    """One label (wherever it is) or one position (with any label).
 
     Attributes:
-        numbers: see :func:`label_bias`.
-        left_out: labels with fewer than ``MIN_GOLD`` right answers, for each number of options: not in the corrected.
+        label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
+            ``last``.
+        effect: what it adds to the log-probability of an option, in nats, beyond the other labels (or positions); mean
+            over unsure questions.
+        excess: the same for the choice: what it adds to the share of unsure answers.
+        chosen: share of unsure answers in its place over the orders, where label and position go together; ties
+            shared evenly.
+        expected: ``chosen`` for a model that goes by content alone.
+        p: of "it adds nothing" (in nats where there are probabilities), corrected for the number of rows (Holm 1979).
     """
 
-    numbers: Numbers
-    left_out: int
+    label: str
+    effect: Estimate
+    excess: Estimate
+    chosen: Estimate
+    expected: float
+    p: float
 
 
-@metric("rstd", "RStd", "spread of recall over the labels", source="P1 eq. 4; Zheng et al. 2024")
-@metric("rsd", "RSD", "spread of recall relative to its mean", source="Reif and Schwartz 2024")
-@metric("ckld", "CKLD", "divergence of predicted from gold shares", unit="nats", source="P1 eq. 5; Choi et al. 2024")
-@metric("ckld_smoothed", "CKLD, smoothed", "CKLD with 1 added to every count", unit="nats", short="CKLD")
-@metric("rstd_corrected", "RStd, chance taken out", "RStd minus chance, by number of options, pooled by N")
-@metric("rsd_corrected", "RSD, chance taken out", "RSD minus chance, by number of options, pooled by N")
-@metric("cramers_v", "Cramér's V", "association of the right option's place with being right, corrected for chance",
-        unit="share", source="Bergsma 2013")  # fmt: skip
-@metric("label_bias.p", "p", "test that recall is the same in every position of the right option", unit="p")
-def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
-    """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.
-
-    The corrected ones are computed for each number of options, less the part of chance (of the variance), and pooled by
-    N (root mean square). The test takes the places of right options as dealt at random among the questions with as many
-    options; see :func:`cramers_v`.
+@metric("chosen", "chosen when unsure", "share of orders in which it is chosen, where unsure", unit="share")
+@metric("expected", "expected", "chosen when unsure by a model that goes by content alone", unit="share", plain=True)
+@metric("preference.effect", "effect", "added to an option's log-probability when unsure", digits=2, unit="nats",
+        signed=True)  # fmt: skip
+@metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
+@metric("preference.labels.p", "p", "test that it adds nothing, corrected for all rows", unit="p", source="Holm 1979")
+def slot_effects(
+    scores: OrderScores, kind: Kind, effects: Mapping[Unit, Effects], shares: Floats, expected: Floats,
+    bootstrap: Bootstrap,
+) -> tuple[SlotEffect, ...]:  # fmt: skip
+    """The effect of every label, or of every position.
 
     Args:
-        unit: (Q,) number of the passage of each question, where some share one: answers about it can fall back on the
-            same place, so that chance does more (:func:`_design_effect`).
+        effects: :func:`effects_of`.
+        shares, expected: :func:`place_shares`.
     """
-    single, totals = ~np.isnan(slots.gold[:, 0]), slot_counts(slots).sum(axis=0, keepdims=True)
-    n = int(single.sum())
-    never = int((totals[0, : slots.gold.shape[1]] == 0).sum())
-    note = f"the right option never has {never} of the labels; " if never and n else ""
-
-    def plain(value: Floats, note: str) -> Estimate:
-        if not n or np.isnan(value[0]):
-            return Estimate.undefined("nothing right" if n else "no question has exactly one right option", n)
-        return Estimate.bare(float(value[0]), n, note)
-
-    chance = note + "holds chance as well: no interval"
-    smoothed = f"{CKLD_PSEUDO_COUNT:g} added to every count; holds chance as well"
-    groups = [*_by_size(slots.gold[single], slots.hit[single], np.arange(n) if unit is None else unit[single])]
-    spread, relative, left_out = _corrected(groups)
-    v, p = cramers_v(groups)
-    if unit is not None and too_few(unit[single]):
-        p = math.nan
-    numbers: dict[str, Estimate | float] = {
-        "rstd": plain(rstd(totals), chance),
-        "rsd": plain(rsd(totals), chance),
-        "ckld": plain(ckld(totals), chance),
-        "ckld_smoothed": plain(ckld(totals, CKLD_PSEUDO_COUNT), smoothed),
-        "rstd_corrected": spread,
-        "rsd_corrected": relative,
-        "cramers_v": v,
-        "label_bias.p": p,
-    }
-    return LabelBias(Numbers(numbers), left_out)
-
-
-def _by_size(gold: Floats, hit: Floats, unit: Codes) -> Iterator[tuple[Floats, Floats, float]]:
-    """Right options and right answers under each label, and the effect of the design, for each number of options."""
-    sizes = (~np.isnan(gold)).sum(axis=1)
-    for size in np.unique(sizes).tolist():
-        golds, hits, same = (x[sizes == size] for x in (gold[:, :size], hit[:, :size], unit))
-        yield golds.sum(axis=0), hits.sum(axis=0), _design_effect(golds, hits, same)
-
-
-def _design_effect(gold: Floats, hit: Floats, unit: Codes) -> float:
-    """By how much right answers under a label vary more than those of as many questions without passages; 1 at least.
-
-    The mean over labels, as for the chi-squared test of Rao and Scott (1981).
-    """
-    terms = (hit - gold * hit.sum() / len(hit)) / np.sqrt(np.maximum(1.0, gold.sum(axis=0)))
-    squares = (terms**2).sum()
-    return max(1.0, float((by_unit(terms, unit) ** 2).sum() / squares)) if squares else 1.0
-
-
-def _corrected(groups: Sequence[tuple[Floats, Floats, float]]) -> tuple[Estimate, Estimate, int]:
-    questions, left_out = 0, 0
-    pooled = np.zeros(2)
-    for golds, hits, effect in groups:
-        enough = golds >= MIN_GOLD
-        left_out += int((~enough).sum())
-        if enough.sum() < 2:
-            continue
-        golds, recalls = golds[enough], hits[enough] / golds[enough]
-        # the population variance over labels of recalls that differ by chance alone: with few questions a label, the
-        # spread of a fair model is far from 0
-        noise = effect * (recalls * (1 - recalls) / (golds - 1)).mean() * (1 - 1 / len(recalls))
-        variance = recalls.var() - noise
-        pooled += golds.sum() * variance * np.array([1.0, 1 / max(recalls.mean() ** 2, 1e-12)])
-        questions += int(golds.sum())
-    if not questions:
-        nothing = Estimate.undefined(f"no two labels with {MIN_GOLD} right answers each")
-        return nothing, nothing, left_out
-    note = "chance taken out: no interval" + (f"; {left_out} labels with few right answers left out" * (left_out > 0))
-    spread, relative = np.sqrt(np.maximum(0.0, pooled / questions)).tolist()
-    return Estimate.bare(spread, questions, note), Estimate.bare(relative, questions, note), left_out
-
-
-def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> tuple[Estimate, float]:
-    """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
-
-    V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
-    Over several groups its square is their mean weighted by N. It has no interval. The test adds up Pearson's
-    chi-squared over the groups: by its distribution where at least 5 right and 5 wrong are expected at every place
-    (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
-
-    Args:
-        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers;
-            and by how much chance makes chi-squared larger than where no two share a passage (Rao and Scott 1981).
-            Places of no question, and groups with nothing to compare, are left out.
-
-    Returns:
-        V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
-    """
-    association = room = statistic = 0.0
-    tables = [(counts[counts > 0], right[counts > 0], effect) for counts, right, effect in groups]
-    tables = [table for table in tables if len(table[0]) > 1 and 0 < table[1].sum() < table[0].sum()]
-    if not tables:
-        return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
-    usual = True
-    for counts, right, effect in tables:
-        n, share = counts.sum(), right.sum() / counts.sum()
-        chi2 = float(_pearson(counts, right))
-        association += chi2 - effect * (len(counts) - 1) * n / (n - 1)
-        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) minus one
-        statistic += chi2 / effect
-        usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
-    if usual:
-        from scipy.special import chdtrc
-
-        p = float(chdtrc(sum(len(counts) - 1 for counts, *_ in tables), statistic))
+    # of an adaptive audit, those that were asked because two answers differ are all here, the others in part
+    weights, open_pages = represented(scores), "label and position are together on every page"
+    if any(view.ok.any() for view in scores.relabelled):
+        open_pages = "the pages with rearranged labels leave open which of label and position it is"
+    mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
+    columns = [np.full(len(scores), i) for i in range(scores.width)]
+    if kind == "label":
+        slots = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
     else:
-        # of a model that knows 90 %, so few answers are wrong that chi-squared's distribution misleads
-        rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
-        for counts, right, _ in tables:
-            deals = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
-            draws += _pearson(counts, deals.astype(np.float64))
-        p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
-    questions = int(sum(counts.sum() for counts, *_ in tables))
-    if room <= 0:
-        return Estimate.undefined("two questions", questions), p
-    value = min(1.0, math.sqrt(max(0.0, association) / room))
-    return Estimate.bare(value, questions, "corrected for chance: no interval"), p
-
-
-def _pearson(counts: Floats, right: Floats) -> Floats:
-    """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
-    share = right.sum(axis=-1, keepdims=True) / counts.sum()
-    return np.asarray(((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1))
-
-
-def ordinal(place: int) -> str:
-    """``first`` for 0."""
-    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
+        upper = columns if mixed else columns[:-1]
+        slots = [*((ordinal(i), column) for i, column in enumerate(upper)), (LAST, last)]
+    of_unit = {unit: one.labels if kind == "label" else one.positions for unit, one in effects.items()}
+    tested = of_unit.get("nats", of_unit["shares"])
+    p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
+    rows = []
+    for (name, column), p in zip(slots, p_values, strict=True):
+        choice, share, by_content = (at_slot(x, column) for x in (of_unit["shares"], shares, expected))
+        some, unsure = np.isfinite(choice), np.isfinite(share)
+        effect = excess = Estimate.undefined(open_pages if unsure.any() else "no unsure question")
+        if some.any():
+            # where nearly all are at their most, no interval we know covers as it should
+            added = float(np.average(choice[some], weights=weights[some]))
+            excess = Estimate.bare(added, int(some.sum()), "no interval: see the share chosen, and p")
+            effect = Estimate.undefined("answers in words: no probabilities")
+            if "nats" in of_unit:
+                effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
+        content = float(np.average(by_content[unsure], weights=weights[unsure])) if unsure.any() else math.nan
+        chosen = bootstrap.ratio(
+            np.nan_to_num(share) * weights, unsure * weights, room="unsure", note="no unsure question"
+        )
+        rows.append(SlotEffect(name, effect, excess, chosen, content, p))
+    return tuple(rows)

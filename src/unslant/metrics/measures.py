@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,16 @@ from unslant.arrays import Bools, Floats, json_fields
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
-from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
+from unslant.metrics.labels import LabelShare, Slots, given_slots, label_shares, order_slots
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, measure, metric, question_metrics
+from unslant.metrics.sampling import Codes
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import TwoPhaseValues, extended, room_left_out, whole_part, with_left_out
+
+if TYPE_CHECKING:
+    from unslant.metrics.label_bias import LabelBias
 
 FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 
@@ -109,13 +113,15 @@ class Metrics:
         minimum_difference, minimum_difference_unpaired: least difference from a model like this one that these
             questions show with a power of 80 %, if it answers the same, or others; see :func:`detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
-        label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
         calibration: of the scored labels under the given order; None for replies.
         given_labels, order_labels: shares and recall per label, under the given order and over all orders.
         preference: what the model falls back on when unsure.
         by_subject: the means per subject; empty where there is one subject or none.
-        pbm_accuracy: the correlation of PBM with accuracy across subjects, computed on first use.
-        questions: the per-question values themselves (not in :meth:`to_dict`).
+        label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
+        pbm_accuracy: the correlation of PBM with accuracy across subjects; both are computed on first use.
+        questions: the per-question values themselves (not in :meth:`to_dict`, nor are ``slots`` and ``unit``).
+        slots: of the given order.
+        unit: (Q,) number of the passage of each question.
     """
 
     counts: Counts
@@ -124,20 +130,25 @@ class Metrics:
     minimum_difference: float
     minimum_difference_unpaired: float
     over_orders: OrderAccuracy
-    label_bias: LabelBias
     calibration: Calibration | None
     given_labels: tuple[LabelShare, ...]
     order_labels: tuple[LabelShare, ...]
     preference: Preference
     by_subject: Mapping[str, Numbers]
     questions: QuestionValues
+    slots: Slots
+    unit: Codes
+
+    @cached_property
+    def label_bias(self) -> LabelBias:
+        from unslant.metrics.label_bias import label_bias
+
+        return label_bias(self.slots, self.unit)
 
     @cached_property
     def pbm_accuracy(self) -> Numbers:
         """PBM is that over squares, where only these are known of a subject."""
-        from unslant.metrics.association import (
-            pbm_accuracy,  # for JSON and details: the first screen has no correlation
-        )
+        from unslant.metrics.association import pbm_accuracy
 
         rows = [*self.by_subject.values()]
         over_squares = any(row["square_pbm"].defined for row in rows)
@@ -145,7 +156,8 @@ class Metrics:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
-        return json_fields(self, omit=("questions",), also=("pbm_accuracy",)) | {"phrase": self.preference.phrase}
+        values = json_fields(self, omit=("questions", "slots", "unit"), also=("label_bias", "pbm_accuracy"))
+        return values | {"phrase": self.preference.phrase}
 
 
 def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
@@ -185,13 +197,14 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
         over_orders=order_accuracy(whole, bootstrap.sampling.unit),
-        label_bias=label_bias(slots, bootstrap.sampling.unit),
         calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=habit,
         by_subject=_by_subject(scores, values, asked, phases),
         questions=values,
+        slots=slots,
+        unit=bootstrap.sampling.unit,
     )
 
 

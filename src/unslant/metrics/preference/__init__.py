@@ -10,9 +10,8 @@ from typing import Literal
 import numpy as np
 
 from unslant.metrics.bootstrap import SHARE, Bootstrap
-from unslant.metrics.effects import Kind, SlotEffect, Unit, effects_of, place_shares, slot_effects
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.labels import LAST, at_slot
+from unslant.metrics.labels import LAST, Kind, SlotEffect, Unit, at_slot, effects_of, place_shares, slot_effects
 from unslant.metrics.permutation import unsure_questions
 from unslant.metrics.preference.habit import FEWEST, LEVEL, HabitSearch, Places
 from unslant.metrics.registry import NEEDS_ORDERS, metric

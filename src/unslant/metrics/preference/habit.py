@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.effects import Effects, Kind, Unit
-from unslant.metrics.labels import ordinal
+from unslant.metrics.labels import Effects, Kind, Unit, ordinal
 from unslant.metrics.sampling import Codes, Sampling, holm, student, unit_means
 
 LEVEL = 0.01

@@ -12,7 +12,8 @@ from unslant.arrays import Bools, Floats, Jsonable
 from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
 from unslant.metrics.bootstrap import spread_answers
-from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd, slot_counts
+from unslant.metrics.label_bias import CKLD_PSEUDO_COUNT, ckld, label_bias, rstd, slot_counts
+from unslant.metrics.labels import given_slots
 from unslant.metrics.permutation import order_accuracy
 from unslant.metrics.read_scores import order_scores
 from unslant.metrics.registry import bounds_of, metric
