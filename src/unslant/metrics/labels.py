@@ -27,6 +27,7 @@ Unit = Literal["nats", "shares"]
 LAST = "last"
 """Name of the last position, wherever it is."""
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
 # Cells of the design that are fitted together, to save memory.
 _AT_ONCE = 1 << 21
 # A relabelled page weighs this much, an order 1: it decides only what the orders leave open. Labels out of sequence can
