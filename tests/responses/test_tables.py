@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from tests.command_line import unslant
-from unslant import audit
+from unslant import audit, debias
 from unslant.errors import InputError
 from unslant.responses import Response, Responses, above_one
 from unslant.responses.importers import Log, Logged, joined, joining, load_logs
@@ -524,5 +524,48 @@ def test_rows_whose_answer_cannot_be_read_are_never_left_out(tmp_path: Path) -> 
     rows = [{"id": f"q{i}", "options": ["Fenton", "Redhill"], "answer": "B", "chosen": "B"} for i in range(4)]
     with pytest.raises(InputError, match="'N/A' is neither one of the labels"):
         load_logs([[*rows, {**rows[0], "id": "q4", "chosen": "N/A"}]], skip_bad=True)
-    with pytest.raises(InputError, match=r"no question of its rows \(4\) can be read; the first: list, item 1, "):
+    with pytest.raises(InputError, match=r"log: no question of its rows \(4\) can be read; the first: list, item 1, "):
         load_logs([[{**row, "answer": "Langdale"} for row in rows]], skip_bad=True)
+
+
+FREE = {"question": "Name a metal.", "answer": "A", "chosen": "A"}
+LISTED = {"question": "Which?", "options": ["Fenton", "Redhill"], "answer": 0, "chosen": 0}
+
+
+def test_rows_left_out_are_counted_for_each_model_and_none_vanishes(tmp_path: Path) -> None:
+    rows = [{**LISTED, "id": 1, "model": model} for model in ("one", "two")] + [{**FREE, "id": 2, "model": "one"}]
+    one, two = load_logs([rows], skip_bad=True)
+    assert "left out because their question cannot be read: 1; the first: list, item 3" in one.run.logged.caveats[0]
+    assert two.run.logged.caveats == ()
+    with pytest.raises(InputError, match=r"three: no question of its rows \(1\) can be read; the first: list, item 4"):
+        load_logs([[*rows, {**FREE, "id": 3, "model": "three"}]], skip_bad=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"labels": ["A", "A"]}, {"order": [0, 0]}, {"id": None}, {"answer": 5}],
+)
+def test_every_fault_of_a_question_can_be_skipped(wrong: Row) -> None:
+    rows = [{**LISTED, "id": i} for i in range(3)]
+    rows[1] |= wrong
+    with pytest.raises(InputError, match=r"item 2.*; fix it, or skip such rows with skip_bad=True"):
+        load_logs([rows])
+    (table,) = load_logs([rows], skip_bad=True)
+    assert {row.question_id for row in table.rows()} == {"0", "2"}
+
+
+@pytest.mark.parametrize("wrong", [{"chosen": 5}, {"logprobs": [0.5, -1.0]}])
+def test_no_fault_of_an_answer_can_be_skipped(wrong: Row) -> None:
+    rows = [{**LISTED, "id": i} for i in range(3)]
+    rows[1] |= wrong
+    with pytest.raises(InputError) as error:
+        load_logs([rows], skip_bad=True)
+    assert "item 2" in str(error.value)
+    assert "skip" not in str(error.value)
+
+
+def test_debiased_answers_say_what_was_left_out_of_a_log_and_how_it_was_read() -> None:
+    rows = [{**LISTED, "id": i, "options": ["p", "q", "r"], "answer": 1, "chosen": i % 2 + 1} for i in range(4)]
+    notes = debias(log=[*rows, {**FREE, "id": 4}], method="none", skip_bad=True).notes
+    assert [note for note in notes if note.startswith("Rows left out because their question cannot be read: 1;")]
+    assert [note for note in notes if note.startswith("Answers 1, 2 of the table are read as places counted from 0")]

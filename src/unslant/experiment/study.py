@@ -357,8 +357,8 @@ def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co
         about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
     # no list of keywords: their help is read from the sources of the settings, which is too slow for an import
     run.__doc__ = f"{about}\n\nKeywords are the options of the command ``{study.name}``; see its ``--help-all``.\n"
-    _, head, example = inspect.cleandoc(keywords.__doc__ or "").partition("\n\nExamples:\n")
-    run.__doc__ += f"{head[1:]}{example}\n" * bool(example)
+    _, _, example = inspect.cleandoc(keywords.__doc__ or "").partition("\n\nExamples:\n")
+    run.__doc__ += f"\nExamples:\n{example}\n" * bool(example)
     public: Any = run
     public.study = study
     type(study).function = public

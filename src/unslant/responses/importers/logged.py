@@ -162,23 +162,26 @@ class Logged:
 
     def __post_init__(self) -> None:
         """Raises InputError where the values from a file cannot be a page."""
-        n = len(self.labels)
-        places = self.answers | (self.chosen or frozenset())
-        wrong = {
+        n, places = len(self.labels), frozenset(range(len(self.labels)))
+        wrong_question = {
             "an id that is not a text of at least one character": not (isinstance(self.id, str) and self.id),
             f"{n} options; from 1 to 1,000 can be read": not 1 <= n <= 1000,
             "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
             f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
             f"{len(self.authors)} authors for {n} labels": len(self.authors) not in (0, n),
-            f"an answer that is not one of its {n} options": not places <= frozenset(range(n)),
+            f"an answer that is not one of its {n} options": not self.answers <= places,
             f"an order that does not name each of its {n} options once": self.order is not None
             and sorted(self.order) != list(range(n)),
+        }
+        wrong_answer = {
+            f"an answer that is not one of its {n} options": not (self.chosen or frozenset()) <= places,
             f"scores that are not one for each of its {n} options": self.logprobs is not None
             and self.logprobs.shape != (n,),
             "log-probabilities above 0": self.logprobs is not None and bool((self.logprobs > MOST_POSITIVE).any()),
         }
-        if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
-            raise InputError.at(self.place, f"has {reason}")
+        for kind, wrong in ((BadRow, wrong_question), (InputError, wrong_answer)):
+            if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
+                raise kind.at(self.place, f"has {reason}")
         try:
             texts = self.id, self.question, self.context, self.subject, self.reply
             check_plain([*texts, *self.labels, *self.options, *self.authors])

@@ -39,6 +39,7 @@ _UNSCORED = (
 _INCOMPARABLE = (
     "Column {} is not compared with the answers that are read: {!r} ({}) is not a verdict on one answer, from 0 to 1."
 )
+_LEFT_OUT = "Rows left out because their question cannot be read: {:,}; the first: {}."
 _NO_ID = "The table has no column of ids: rows with the same question and options are taken for one question."
 
 
@@ -100,16 +101,17 @@ def _pages(head: Head) -> list[Log]:
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
-    bad: list[str] = []
+    bad: dict[str, list[str]] = {}
     for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
         row = PageRow(_record(record.data), fields, record.place)
+        model = str(row.get("model") or name_of_model)
         with understood(record.place, "page"):
             try:
                 pages = row.pages(readings)
             except BadRow as error:
                 if not head.skip_bad:
                     raise InputError(f"{error}; fix it, or skip such rows with --skip-bad=True") from None
-                bad.append(str(error))
+                bad.setdefault(model, []).append(str(error))
                 continue
             if not row.names["id"]:
                 text = pages[0].question, pages[0].context, *sorted(pages[0].options)
@@ -120,13 +122,14 @@ def _pages(head: Head) -> list[Log]:
         if not incomparable and pages[0].score is None and score is not None:
             incomparable = _INCOMPARABLE.format(row.names["score"], str(score)[:40], record.place)
         answers.add(str(row.get("answer")).strip().lower())
-        model = str(row.get("model") or name_of_model)
         by_model.setdefault(model, []).extend(pages)
         for page in pages:
             consistency.setdefault(model, Consistency()).check(page)
         contradicted += row.contradicts(pages)
-    if not by_model:
-        raise InputError.at(path, f"no question of its rows ({len(bad):,}) can be read; the first: {bad[0]}")
+    if unread := [model for model in bad if model not in by_model]:
+        rows = bad[unread[0]]
+        reason = f"{unread[0]}: no question of its rows ({len(rows):,}) can be read; the first: {rows[0]}"
+        raise InputError.at(path, reason)
     if name == "correct" and "answer" not in fields and answers <= set(VERDICTS):
         holds = f"holds only {' and '.join(sorted(answers))}: this says whether an answer was right, not which one is"
         raise InputError.at(
@@ -141,9 +144,7 @@ def _pages(head: Head) -> list[Log]:
     metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     doubts = counting_doubt([*readings.values()])
-    doubts += tuple(
-        f"Rows left out because their question cannot be read: {len(bad):,}; the first: {one}." for one in bad[:1]
-    )
+    left_out = {model: (_LEFT_OUT.format(len(rows), rows[0]),) for model, rows in bad.items()}
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids) + (incomparable,) * bool(incomparable)
     # Of each model, as one may have scores and another choices. One without any answer has failed at what others did.
     scored = {model: sum(page.logprobs is not None for page in pages) for model, pages in by_model.items()}
@@ -158,7 +159,9 @@ def _pages(head: Head) -> list[Log]:
             notes=notes,
             checked=True,
             metric=metric,
-            caveats=doubts + (_UNSCORED.format(named[model], scored[model]),) * bool(scored[model] and named[model]),
+            caveats=left_out.get(model, ())
+            + doubts
+            + (_UNSCORED.format(named[model], scored[model]),) * bool(scored[model] and named[model]),
         )
         for model, pages in by_model.items()
     ]

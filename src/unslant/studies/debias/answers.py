@@ -18,7 +18,7 @@ from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.experiment import WITH_LOG, check_generate, check_no_model
-from unslant.experiment.page_parts import unanswered
+from unslant.experiment.page_parts import caveats_of, unanswered
 from unslant.experiment.result import logs_in, tables_of
 from unslant.flags import by_kind, check_unused, with_options, without_effect
 from unslant.models import GenerateOptions, ModelOptions
@@ -143,7 +143,7 @@ def debias_log(
         fit_cost = asker.cost.copy()
         answerable = [q for q in questions if asker.recorded(q) and asker.has(q, debiaser.orders(q))]
         by_id = dict(zip([q.id for q in answerable], debiaser.answer(answerable), strict=True))
-        notes = list(debiaser.notes(answerable))
+        notes = [*caveats_of([table.run]), *debiaser.notes(answerable)]
     if not by_id:
         raise InputError(f"{debiasing.name} answers {remedy}")
     if isinstance(debiasing, Vote) and all(outcome.orders < 2 for outcome in by_id.values()):
