@@ -407,7 +407,7 @@ def test_a_report_of_one_order_quotes_no_mean_over_orders(result: AuditResult, t
     text = html.unescape(re.sub(r"\s+", " ", render([one.page()])))
     assert "Quote the mean over orders" in several
     assert "Quote the mean over orders" not in text
-    assert "only other orders show how much it depends on that order" in text
+    assert "The score as published, in one order of the options." in text
     assert "<code>unslant audit MODEL FILE</code>" in text  # a command, as the terminal has it between backticks
 
 

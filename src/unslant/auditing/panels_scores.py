@@ -257,7 +257,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     explanation = "each run on all of its own questions" if several else "the dashed line is chance"
     chart = Chart(
         "score",
-        "Scores of each run" if several else "One model, several scores",
+        "Scores of each run" if several else "One model, several scores" if len(marks) > 1 else "The score",
         f"Points with 95 % intervals; {explanation}.",
         partial(charts.intervals, marks, rows="run" if many else "score", line=line),
     )
@@ -266,7 +266,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "right in every order a floor."
     )
     if all(result.one_order for result in runs.values()):
-        worth = "The score in the order of the file: only other orders show how much it depends on that order."
+        worth = "The score as published, in one order of the options."  # the page's lines say what that leaves open
     keys = (*SCORES, "consistency", "pbm")
     rows = {name: {key: values[key] for key in keys} for name, values in of_runs.items()}
     return Panel(
