@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Scored
 from unslant.models.hf.model import TransformersModel
-from unslant.presentations import ALPHABETS
-from unslant.prompts import Prompt
+from unslant.presentations import ALPHABETS, Presentation, present
+from unslant.presentations.orders import given_order
+from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.study import debias as compare_methods
 
@@ -153,6 +155,27 @@ def test_nothing_is_asked_twice_because_another_question_failed() -> None:
     debias(method_named("vote"), ModelAsker(model, remember=False), QUESTIONS)
     texts = [prompt.text for prompt in model.seen]
     assert len(texts) == len(set(texts)) == 6 * 24
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_thread_that_has_its_answers_takes_nothing_from_another(remember: bool) -> None:
+    """A thread forgets all scores once it has its own answers, also while another still reads."""
+    rule = RuleModel(lambda stem, labels, texts: [float(len(stem) + k) for k in range(len(texts))])
+    mine, others = ([present(question, given_order(question)) for question in QUESTIONS[i : i + 2]] for i in (0, 2))
+    interruptions = iter([others])
+
+    class Interrupted(Cloze):
+        def read(self, presentation: Presentation, scores: Any) -> Any:
+            for asked in interruptions:
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(asker.ask, asked).result()
+            return super().read(presentation, scores)
+
+    asker = ModelAsker(rule, Interrupted(Writer(load_template("plain"))), remember=remember)
+    answers = asker.ask(mine)
+    assert not [*interruptions]
+    for probs, alone in zip(answers, ModelAsker(rule).ask(mine), strict=True):
+        assert probs.tolist() == alone.tolist()
 
 
 def test_most_questions_without_score() -> None:

@@ -89,9 +89,10 @@ class ModelAsker(Asker):
         # Answers, kind, run and item do not show in a prompt, so all listings that look the same share their prompts.
         lines = tuple((option.label, option.text) for option in presentation.shown)
         key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), lines)
-        if key not in self._written:
-            self._written[key] = self.elicitation.prompts(presentation)
-        return self._written[key]
+        prompts = self._written.get(key)
+        if prompts is None:
+            prompts = self._written[key] = self.elicitation.prompts(presentation)
+        return prompts
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`. Equal prompts are scored once.
@@ -101,18 +102,22 @@ class ModelAsker(Asker):
             ModelError: if no prompt got one.
         """
         batches = [self._prompts(presentation) for presentation in presentations]
-        new = list(dict.fromkeys(prompt for prompts in batches for prompt in prompts if prompt not in self._scores))
+        # Looked up once and kept here: another thread that has its answers may forget all scores at any moment.
+        prompts = dict.fromkeys(chain.from_iterable(batches))
+        scores = {prompt: known for prompt in prompts if (known := self._scores.get(prompt)) is not None}
+        new = [prompt for prompt in prompts if prompt not in scores]
         results = try_all(self.model, new, lambda done: self._progress("scoring", done, len(new))) if new else []
-        scores = {prompt: one.logprobs for prompt, one in zip(new, results, strict=True) if one.logprobs is not None}
-        if new and not scores:
+        scored = {prompt: one.logprobs for prompt, one in zip(new, results, strict=True) if one.logprobs is not None}
+        if new and not scored:
             raise unscored(self.model, new, results)
-        self._scores |= scores
-        if failed := set(new) - scores.keys():
+        scores |= scored
+        self._scores |= scored
+        if failed := set(new) - scored.keys():
             names = [p.question_id for p, prompts in zip(presentations, batches, strict=True) if failed & {*prompts}]
             reasons = dict.fromkeys(names, "a prompt got no score")
             raise QuestionError(reasons, unscored(self.model, new, results), "error")
         probs: list[Floats] = [
-            softmax(self.elicitation.read(presentation, [self._scores[prompt] for prompt in prompts]))
+            softmax(self.elicitation.read(presentation, [scores[prompt] for prompt in prompts]))
             for presentation, prompts in zip(presentations, batches, strict=True)
         ]
         if not self.remember:
