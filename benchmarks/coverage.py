@@ -62,8 +62,14 @@ STRONG: Mapping[str, Planted] = {
         ("mostly A", ", hardly sure", 2.5, 4),
     )
     for known in (0.9, 0.95, 0.97, 0.99)
-}
-"""Models that take A where they do not know."""
+} | {
+    f"mostly A, one in five mildly, knows {100 * known:.0f} %": Planted(
+        label=at(0, 6), others=((at(0, 1), none),), which=lambda subject, rng: rng.integers(5, size=len(subject)) // 4,
+        knows=known, sure=20,
+    )
+    for known in (0.9, 0.95, 0.97, 0.99)
+}  # fmt: skip
+"""Models that take A where they do not know: in the last, four unsure questions in five look like known ones."""
 NUMBERS = (
     "accuracy", "expected_accuracy", "order_advantage", "price of the habit", "vote_accuracy", "robust_accuracy", "pbm",
     "normalised_pbm", "fr", "margin", "confidence, given order", "Brier score", "predicted A, given order",

@@ -39,8 +39,8 @@ Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Room = Literal["bounds", "bounds, unsure", "unsure"]
 """When an interval has room for questions of a rare kind that the sample missed: where nearly all values are near a
 bound; where they are and fewer than five questions are unsure (for numbers that follow from the answers: five show what
-the model does when unsure; of a difference, wherever none is unsure); or where fewer than five are unsure, wherever the
-values are (for shares of answers under a label: a known question gives each label 1/n)."""
+the model does when unsure, or ten if all are near a bound; of a difference, wherever none is unsure); or where fewer
+than five are unsure, wherever the values are (for shares of answers under a label: a known question gives each 1/n)."""
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
 SAME = "the same for every question: no interval"
@@ -233,8 +233,10 @@ class Bootstrap:
         unsure = self.sampling.units(counted & self.unsure)
         if difference or room == "unsure":
             return unsure < (1 if difference else LEAST_UNITS)
-        near = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
-        return bool(near and (room == "bounds" or unsure < LEAST_UNITS))
+        far = off > _AT_BOUND * width
+        near = far.sum() < max(LEAST_UNITS, len(off) * _RARE)
+        fewest = LEAST_UNITS if (far & self.unsure[counted]).any() else _UNSURE_ALIKE
+        return bool(near and (room == "bounds" or unsure < fewest))
 
     def _spread(
         self, residuals: Floats, weights: Floats, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
@@ -340,6 +342,9 @@ while a fifth, what each of five options gets of a fair model, is off."""
 SETTLED = 0.6
 """Share of the answers to a question, averaged over orders, with which the model settles on an option. Models that are
 0.95 sure of what they know average more than 0.7 on it when a label pulls; always A averages 1/n."""
+_UNSURE_ALIKE = 10
+"""As many unsure questions are needed where all are as near a bound as known ones, because others may not be. If one in
+five is not, five show one with a probability of 0.67, and ten with 0.89."""
 _RARE = 0.3
 """With less than this share of values (or fewer than :data:`LEAST_UNITS`) off the bounds, more may be missing."""
 
