@@ -242,7 +242,7 @@ def test_an_interval_of_two_phases_is_students_off_the_bounds_and_has_room_near_
     alike = interval(np.full(1000, 0.5))
     assert 0.49 < alike.low < 0.5 < alike.high < 0.51
     few = np.where(np.arange(1000) < 3, 0.1, 0.0)  # a question that the part missed may be far off: 3 in 1,000 are
-    assert interval(few).high > 0.003 > interval(few, unsure=5).high
+    assert min(interval(few).high, interval(few, unsure=9).high) > 0.003 > interval(few, unsure=10).high
 
 
 def test_what_all_squares_show_alike_is_bounded_by_all_of_them() -> None:
