@@ -121,9 +121,7 @@ class ShownKeywords(TypedDict, total=False):
 
 
 def attention_over_orders(
-    model: str | ScoringModel,
-    question: Question,
-    **options: Unpack[ShownKeywords],
+    model: str | ScoringModel, question: Question, **options: Unpack[ShownKeywords]
 ) -> AttentionOverOrders:
     """Attention of the last token in the last layer under every order of one question.
 

@@ -234,12 +234,7 @@ def _lines(result: AuditResult) -> tuple[str, ...]:
         return (f"{outlier}." if outlier else "", result.left_open, cost(result))
     if guess and guess.too_few:
         return (cost(result),)
-    second = (
-        fallback(result.metrics.preference),
-        _vote(result),
-        _until(result),
-        _unsettled(result, guess),
-    )
+    second = (fallback(result.metrics.preference), _vote(result), _until(result), _unsettled(result, guess))
     return (_order(result), " ".join(filter(None, second)), cost(result))
 
 

@@ -57,10 +57,7 @@ def ask_until(
     published, square, whole = costs
     luck = [question_rng(draw[0].id, settings.seed, "until").random() for draw in draws]
     search = UntilSearch(
-        float(settings.until or 0),
-        np.asarray([len(draw) for draw in draws]),
-        np.asarray(luck),
-        square / published - 1,
+        float(settings.until or 0), np.asarray([len(draw) for draw in draws]), np.asarray(luck), square / published - 1
     )
     path: list[UntilStep] = []
     until = UntilRun(half_width=float(settings.until or 0), confidence=CONFIDENCE)

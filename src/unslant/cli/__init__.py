@@ -55,10 +55,7 @@ COMMANDS = {
         "lm-eval": "unslant.plugins.lm_eval.study:LmEval",
         "replies": "unslant.cli.replies:replies",
     },
-    "Correct": {
-        "debias": "unslant.cli.debias:debias",
-        "train": "unslant.cli.debias:train",
-    },
+    "Correct": {"debias": "unslant.cli.debias:debias", "train": "unslant.cli.debias:train"},
     "Studies": {},
     "Files": {
         "report": "unslant.cli.results:report",
@@ -66,10 +63,7 @@ COMMANDS = {
         "merge": "unslant.cli.results:merge",
         "rerun": "unslant.cli.results:rerun",
     },
-    "Lists": {
-        "models": "unslant.cli.listing:models",
-        "templates": "unslant.cli.listing:templates",
-    },
+    "Lists": {"models": "unslant.cli.listing:models", "templates": "unslant.cli.listing:templates"},
 }
 """Heading in ``unslant --help`` -> commands; groups of commands are added below."""
 

@@ -104,11 +104,7 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
     cost = f"{answers.forwards_per_question:.2f} presentations" + (f" and {tokens:.0f} tokens" if tokens else "")
     given = sum(outcome.status == "ok" for outcome in answers.outcomes)
     asked = f" to {count(len(answers.questions), 'question')}" * (given < len(answers.questions))
-    parts = (
-        f"{answers.method}: {count(given, 'answer')}{asked} in {out}",
-        _score(answers),
-        f"{cost} per question",
-    )
+    parts = (f"{answers.method}: {count(given, 'answer')}{asked} in {out}", _score(answers), f"{cost} per question")
     print("; ".join(filter(None, parts)), *(f"note: {note}" for note in answers.notes), sep="\n")
 
 

@@ -29,9 +29,7 @@ def replies(
     *,
     out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
     judge: Annotated[
-        str | None,
-        Parameter(help="Model that reads the replies in which no answer was found."),
-        Reach.MODEL,
+        str | None, Parameter(help="Model that reads the replies in which no answer was found."), Reach.MODEL
     ] = None,
     json: Annotated[Path | None, Parameter(help="Write all numbers, with N and interval, to a file.")] = None,
     quiet: o.Quiet = False,

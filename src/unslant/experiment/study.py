@@ -211,12 +211,7 @@ class Study(Generic[S]):
         return result
 
     def responses(
-        self,
-        model: Any,
-        questions: Any = None,
-        settings: S | None = None,
-        *,
-        shards: o.ShardOptions = o.WHOLE,
+        self, model: Any, questions: Any = None, settings: S | None = None, *, shards: o.ShardOptions = o.WHOLE
     ) -> Responses:
         """The responses of one model to all questions, or to those of a shard, without measuring them."""
         from unslant.experiment.running import Recording

@@ -24,11 +24,7 @@ EXACT_BELOW = 10
 
 
 def correlation(
-    x: Sequence[float],
-    y: Sequence[float],
-    kind: Kind = "pearson",
-    *,
-    of: str = "pairs",
+    x: Sequence[float], y: Sequence[float], kind: Kind = "pearson", *, of: str = "pairs"
 ) -> tuple[Estimate, float]:
     """A correlation over the pairs without nan, with its interval, and the two-sided p-value.
 

@@ -61,17 +61,10 @@ class Bootstrap:
     """
 
     def __init__(
-        self,
-        n_questions: int,
-        subjects: Sequence[str] | None = None,
-        *,
-        contexts: Sequence[str] | None = None,
-        seed: int = 0,
-        across_subjects: bool = False,
-        unsure: Bools | None = None,
-        part: bool = False,
+        self, n_questions: int, subjects: Sequence[str] | None = None, *, contexts: Sequence[str] | None = None,
+        seed: int = 0, across_subjects: bool = False, unsure: Bools | None = None, part: bool = False,
         sets: Sequence[int] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.n_questions, self.seed = n_questions, seed
         self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
         self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part, sets=sets)

@@ -183,11 +183,9 @@ def flips(answers: Sequence[int]) -> float:
 @metric("readable", "right among readable replies", "accuracy over the replies that contain an answer", unit="share")
 @metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
 def noise_floor(
-    ids: Sequence[str],
-    by_order: Mapping[str, Sequence[int]],
-    by_repeat: Mapping[str, Sequence[Sequence[int]]],
+    ids: Sequence[str], by_order: Mapping[str, Sequence[int]], by_repeat: Mapping[str, Sequence[Sequence[int]]],
     bootstrap: Bootstrap,
-) -> Numbers:
+) -> Numbers:  # fmt: skip
     """How often two answers to a question differ: between orders, between repeats, and by order beyond repeats.
 
     Replies without an answer are in no pair; a question without a pair is left out, and N says so.
@@ -204,13 +202,12 @@ def noise_floor(
 
     orders, repeats = of({name: [answers] for name, answers in by_order.items()}), of(by_repeat)
     once = "nothing was asked twice"
-    return Numbers(
-        {
-            "noise.between_orders": bootstrap.mean(orders, note=NEEDS_ORDERS),
-            "noise.between_repeats": bootstrap.mean(repeats, note=once),
-            "noise.beyond_noise": bootstrap.mean(orders - repeats, share=False, note=once),
-        }
-    )
+    numbers = {
+        "noise.between_orders": bootstrap.mean(orders, note=NEEDS_ORDERS),
+        "noise.between_repeats": bootstrap.mean(repeats, note=once),
+        "noise.beyond_noise": bootstrap.mean(orders - repeats, share=False, note=once),
+    }
+    return Numbers(numbers)
 
 
 @dataclass(frozen=True)

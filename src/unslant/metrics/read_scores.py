@@ -152,14 +152,9 @@ def _lists_of(column: pa.ChunkedArray, rows: NDArray[np.intp], other: NDArray[An
 
 
 def _rows_of(
-    table: pa.Table,
-    n: int,
-    rows: NDArray[np.intp],
-    question: Ints,
-    role: Ints,
-    questions: QuestionArrays,
+    table: pa.Table, n: int, rows: NDArray[np.intp], question: Ints, role: Ints, questions: QuestionArrays,
     label_offsets: Ints,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """The fields of :class:`OrderRows`."""
     contents, right = _lists_of(table["contents"], rows, np.full(n, -1, np.int16))
     right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
@@ -233,14 +228,9 @@ def _standard_labels(
 
 
 def order_scores(
-    questions: QuestionArrays,
-    groups: Mapping[int, OrderRows],
-    labels: Sequence[str],
-    elicitation: str = "cloze",
-    stopped: Bools | None = None,
-    full: Bools | None = None,
-    every_in_orders: bool = True,
-) -> OrderScores:
+    questions: QuestionArrays, groups: Mapping[int, OrderRows], labels: Sequence[str], elicitation: str = "cloze",
+    stopped: Bools | None = None, full: Bools | None = None, every_in_orders: bool = True,
+) -> OrderScores:  # fmt: skip
     """Sort rows into order sets and views.
 
     The given order is the ``order`` row that shows it, or the ``given`` row; likewise the reversed one. Within one

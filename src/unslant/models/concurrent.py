@@ -90,9 +90,7 @@ class Server(Generic[_Opened, _Item, _Reply]):
 
 
 def from_several(
-    items: Sequence[_Item],
-    servers: Sequence[Server[Any, _Item, _Reply]],
-    runs: Sequence[Sequence[int]] | None = None,
+    items: Sequence[_Item], servers: Sequence[Server[Any, _Item, _Reply]], runs: Sequence[Sequence[int]] | None = None
 ) -> Iterator[tuple[int, _Reply]]:
     """Ask one server or several for all items, and yield each answer with its item's index as soon as it arrives.
 

@@ -118,11 +118,7 @@ class HttpModel(ScoringModel):
         """
 
     async def fails_alone(
-        self,
-        prompt: Prompt,
-        error: ModelError,
-        other: Prompt,
-        ask: Callable[[Endpoint, Prompt], Awaitable[object]],
+        self, prompt: Prompt, error: ModelError, other: Prompt, ask: Callable[[Endpoint, Prompt], Awaitable[object]]
     ) -> bool:
         """Whether the prompt is the reason why it failed for good: the server still answers the latest answered one.
 
