@@ -15,11 +15,13 @@ import pytest
 
 from tests.command_line import unslant
 from tests.fakes import RuleModel
+from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import InputError, Leaderboard, ModelError, Question, audit, compare, leaderboard, load_questions
 from unslant.auditing.comparison import AuditComparison
-from unslant.auditing.result import AuditResult
+from unslant.auditing.result import AuditResult, paired
 from unslant.experiment import ShardOptions
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements, lead, mean_over_sets
+from unslant.experiment.gates import Baseline
 from unslant.experiment.result import Paired
 from unslant.experiment.study import Study
 from unslant.metrics import METRICS, Bootstrap, Estimate, PairedDifference, wilson
@@ -434,3 +436,28 @@ def test_sets_of_few_questions_widen_the_interval_of_a_mean_over_sets_and_no_mor
     # five right answers of five leave room for less below, and for nothing above
     assert plain.low - 0.2 < mean.low < plain.low - 0.02
     assert plain.high <= mean.high < plain.high + 0.02
+
+
+def test_numbers_that_depend_on_how_many_orders_are_shown_are_compared_only_in_as_many(tmp_path: Path) -> None:
+    """The answers of one run in 24 orders and in 4 of them: consistency was said to differ by 0.19 (0.12 to 0.27)."""
+    every = synthetic_audit(synthetic_questions(120), lean=0.3, knows=0.4)
+    table = every.responses.table
+    rotations = [[*range(i, 4), *range(i)] for i in range(4)]
+    kept = [contents in rotations for contents in table["contents"].to_pylist()]
+    few = AuditResult.of(replace(every.responses, table=table.filter(kept)))
+    assert [block.k for block in few.scores.blocks] == [4]
+    pair = paired(("few", few), ("every", every))
+    assert [one.measure for one in pair.differences] == ["accuracy", "expected_accuracy"]
+    assert pair.remarks == [
+        "Not compared: voted, right in every order, consistency and PBM. They depend on the number of orders, which "
+        "differs: 24 of every against 4 of few, for example."
+    ]
+    every.to_parquet(tmp_path / "every.parquet")
+    (tmp_path / "every.json").write_text(json.dumps(every.to_dict()))
+    for file in ("every.parquet", "every.json"):
+        compared = Baseline.read(tmp_path / file, AuditResult).compared_with(few)
+        assert {*compared.to_dict()["baseline"]} == {"file", "date", "accuracy", "expected_accuracy"}
+        assert f"Against {file}: no change shown in 2 numbers" in compared.page().lines[0]
+    alike = Baseline.read(tmp_path / "every.json", AuditResult).compared_with(every)
+    assert {"consistency", "pbm", "vote_accuracy", "robust_accuracy"} < {*alike.to_dict()["baseline"]}
+    assert len(paired(("a", few), ("b", few)).differences) == 6

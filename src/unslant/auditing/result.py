@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.two_phase import beyond_places, whole_part
 from unslant.questions.question import same_questions as same
-from unslant.reports.numbers import count
+from unslant.reports.numbers import count, listed
 from unslant.responses import GENERATE, Responses
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MEASURES = (*SCORES, "consistency", "pbm")
+OF_ALL_ORDERS = ("vote_accuracy", "robust_accuracy", "consistency", "pbm")
+"""Measures that depend on how many orders are shown: in more of them, more answers change."""
 COMPUTED = (
     *("nvr", "base_rates", "corrections", "replies", "shortcuts", "length_bias", "variance_components"),
     *("order_curve", "beyond_places"),
@@ -245,7 +248,10 @@ class AuditResult(RecordedResult):
 
     def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
         was_scored = ("replies",) in earlier  # null: for words it is an object of numbers
-        return [path for path in self.compared_numbers if path[-1] != "pbm" or was_scored == self.scores.is_scored]
+        of_pages, before = self.variance_components, earlier.get(("variance_components", "orders"))
+        unlike = of_pages is not None and before and not math.isclose(of_pages.orders, before["value"], rel_tol=1e-4)
+        left_out = OF_ALL_ORDERS if unlike else ("pbm",) * (was_scored != self.scores.is_scored)
+        return [path for path in self.compared_numbers if path[-1] not in left_out]
 
     def paired_with(self, earlier: StudyResult) -> Paired | None:
         if not isinstance(earlier, AuditResult):
@@ -294,12 +300,30 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
     if "pbm" in keys and now.scores.is_scored != first.scores.is_scored:
         keys.remove("pbm")
         remarks.append("PBM is not compared: for words it comes from answers, for scores from probabilities.")
+    of_now, of_first = _orders_meant(now.scores)[at], _orders_meant(first.scores)[at_first]
+    unlike = np.flatnonzero((of_now != of_first) & (np.minimum(of_now, of_first) > 1))
+    if unlike.size and (over := [key for key in keys if key in OF_ALL_ORDERS]):
+        keys, one = [key for key in keys if key not in over], unlike[0]
+        remarks.append(
+            f"Not compared: {listed([METRICS[key].label for key in over])}. They depend on the number of orders, which "
+            f"differs: {of_first[one]} of {base} against {of_now[one]} of {name}, for example."
+        )
     pairs = [difference(key) for key in keys]
     if len(set(ways)) > 1:
         remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
     if by_text := int((np.asarray(now.scores.ids)[at] != np.asarray(first.scores.ids)[at_first]).sum()):
         remarks.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
     return Paired([pair for pair in pairs if pair.difference.defined], remarks)
+
+
+def _orders_meant(scores: OrderScores) -> Ints:
+    """(Q,) the most orders that a question with as many options, and as many that move, was shown in: numbers over
+    orders are about these, also where they are estimated for a question shown in fewer."""
+    kind = scores.n_options * (scores.width + 1) + scores.movable
+    most = np.zeros(kind.max() + 1, np.int64)
+    for block in scores.blocks:
+        np.maximum.at(most, kind[block.index], block.k)
+    return np.asarray(most[kind])
 
 
 def _way(result: AuditResult) -> str:
