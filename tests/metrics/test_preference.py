@@ -12,7 +12,7 @@ import pytest
 from benchmarks.planted import Planted, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
 from unslant.metrics.preference import by_part, in_words, listed, when_unsure
-from unslant.metrics.preference.habit import Place, places_of
+from unslant.metrics.preference.habit import Place, _compared, places_of
 from unslant.metrics.sampling import holm
 from unslant.presentations import ALPHABETS
 
@@ -152,6 +152,33 @@ def test_two_subjects_are_named() -> None:
     model = Planted(label=at(0), others=((at(3), none),), which=in_turn)
     found = preference(planted_scores(model, 200, subjects=2))
     assert found.phrase == "falls back on A in s00, on D in s01 when unsure"
+
+
+@pytest.mark.parametrize("weak", [0.6, 1.5])
+@pytest.mark.parametrize("subjects", [2, 6])
+def test_a_weaker_pull_in_some_subjects_is_a_preference(weak: float, subjects: int) -> None:
+    """No habit explains it better than one of 4 nats does, and so these subjects were said to show none."""
+    model = Planted(label=at(0, 4), others=((at(0, weak), none),), which=in_turn)
+    found = preference(planted_scores(model, 400, subjects=subjects))
+    assert found.phrase == "falls back on A when unsure"
+    assert found.subjects_p < 0.01
+    hardly = replace(model, others=((at(0, 0.05), none),))
+    assert "shows no preference in" in preference(planted_scores(hardly, 400, subjects=subjects)).phrase
+
+
+@pytest.mark.parametrize(("sizes", "spreads"), [((80, 8), (1, 6)), ((80, 8), (6, 1)), ((5,) * 10 + (60,) * 2, (4, 1))])
+def test_subjects_that_vary_more_do_not_differ_in_their_habit(sizes: tuple, spreads: tuple) -> None:
+    """By an F test two subjects of 80 and 8 questions differed in 0.65 of the samples at 1 %, without a habit."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    spread = np.where(np.bincount(codes)[codes] == sizes[0], *spreads)[:, None]
+    p_values = []
+    for _ in range(600):
+        pulls = rng.normal(size=(len(codes), 4))
+        pulls = spread * (pulls - pulls.mean(axis=1, keepdims=True))
+        p_values.append(_compared(pulls, codes, np.full(len(codes), 4), np.arange(len(codes)))[0])
+    for level in (0.01, 0.05):
+        assert np.mean(np.less(p_values, level)) <= level + 3 * np.sqrt(level * (1 - level) / 600)
 
 
 def test_the_caveat_is_said_of_the_parts_whose_kind_is_unknown() -> None:

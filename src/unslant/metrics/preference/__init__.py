@@ -84,7 +84,8 @@ class Preference:
 
 
 @metric("sticky", "keeps to one place", "unsure questions where one place gets nearly all answers", unit="share")
-@metric("preference.subjects_p", "p", "F test that subjects do not differ in their habit", unit="p")
+@metric("preference.subjects_p", "p", "test that subjects do not differ in their habit", unit="p",
+        source="Brown and Forsythe 1974")  # fmt: skip
 def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Preference:
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
