@@ -138,6 +138,8 @@ class Number:
     bounds: tuple[float, float] = SHARE
     swings: bool = False
     room: Room = "bounds, unsure"
+    unsure: NDArray[np.bool_] | None = None
+    """Questions that show what the model does when unsure, if fewer than for other numbers."""
 
     @classmethod
     def mean(cls, values: Floats, bounds: tuple[float, float] = SHARE, swings: bool = False) -> Number:
@@ -198,7 +200,8 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
     confidence = np.where(np.isfinite(values["accuracy"]), scores.given.probs.max(axis=1), np.nan)
     found["confidence, given order"] = Number.mean(confidence, (1 / scores.width, 1.0))
-    found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
+    brier, wrong = Number.mean((confidence - values["accuracy"]) ** 2), values["accuracy"] == 0
+    found["Brier score"] = replace(brier, unsure=spread_answers(scores) & wrong)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
     if nats := effects_of(scores, unsure).get("nats"):
@@ -333,6 +336,7 @@ def plain_intervals(number: Number, rows: NDArray[np.intp]) -> Iterator[tuple[fl
 def interval(bootstrap: Bootstrap, number: Number, rows: NDArray[np.intp]) -> Estimate:
     """The number of some rows of the pool."""
     numerators, denominators = number.numerators[rows], number.denominators[rows]
+    bootstrap = bootstrap if number.unsure is None else bootstrap.knowing(number.unsure[rows])
     return bootstrap.ratio(numerators, denominators, bounds=number.bounds, swings=number.swings, room=number.room)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, fisher_exact
 
 from benchmarks.planted import Planted, at, planted_scores
-from unslant.metrics import Bootstrap, Numbers, compute, read_scores
+from unslant.metrics import Bootstrap, Estimate, Numbers, compute, read_scores
 from unslant.metrics.accuracy import Calibration, calibration, given_calibration
 from unslant.metrics.label_bias import cramers_v, label_bias
 from unslant.metrics.labels import given_slots
@@ -196,3 +196,20 @@ def test_length_bias_needs_a_score_and_a_length_for_every_option() -> None:
     right = np.array([[False, True, False], [True, False, False]])
     found = lengths_of(padded, np.where(np.isnan(padded), np.nan, 4.0), right)
     assert found["accuracy"].value == 0.5
+
+
+def test_five_unsure_answers_that_are_right_do_not_show_how_far_off_the_wrong_ones_are() -> None:
+    """With four right options in five under A, answers of a model that takes A when unsure are mostly right: intervals
+    of the Brier score held the truth in 0.89 of the samples of 40."""
+    n, unsure = 40, np.arange(40) < 8
+    confidence = np.where(unsure, 0.95, 0.999)
+
+    def brier(right: Floats) -> Estimate:
+        found = calibration(np.arange(n), confidence, right > 0, Bootstrap(n, unsure=unsure))
+        assert found is not None
+        return found["brier"]
+
+    assert brier(np.ones(n)).high > 1 - 0.05 ** (1 / n) > 0.07
+    some_wrong = np.where(np.arange(n) < 5, 0.0, 1.0)
+    known = Bootstrap(n, unsure=unsure).mean((confidence - some_wrong) ** 2, room="bounds, unsure")
+    assert (brier(some_wrong).low, brier(some_wrong).high) == pytest.approx((known.low, known.high))

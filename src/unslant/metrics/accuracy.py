@@ -309,12 +309,15 @@ def calibration(
     # rounded, so that a confidence of 0.3 is in the bin up to 0.3
     bins = np.clip(np.ceil(np.round(confidence * BINS, 9)).astype(np.int64) - 1, 0, BINS - 1)
 
-    def mean(values: Floats, of: Bools, least: float = 0.0) -> Estimate:
+    def mean(values: Floats, of: Bools, least: float = 0.0, over: Bootstrap = bootstrap) -> Estimate:
         counts = np.bincount(question[of], minlength=size).astype(np.float64)
         totals = np.bincount(question[of], values[of], size).astype(np.float64)
-        return bootstrap.ratio(totals, counts, bounds=(least, 1.0), room="bounds, unsure")
+        return over.ratio(totals, counts, bounds=(least, 1.0), room="bounds, unsure")
 
     every = np.ones(len(bins), bool)
+    # where most right options have the label that a model falls back on, unsure answers are mostly right, and do not
+    # show the large distances of the wrong ones
+    unsure = bootstrap.unsure & (np.bincount(question, ~right, size) > 0)
     error = float(np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins))
     # Answers to one question, or to questions on one passage, are taken to be right together: the test is cautious.
     chance = _by_chance(bootstrap.sampling.unit[question], bins, confidence, bootstrap.seed)
@@ -324,7 +327,7 @@ def calibration(
         "calibration.ece": Estimate.bare(error, len(np.unique(question)), "holds chance as well: no interval"),
         "calibration.ece_by_chance": float(chance.mean()),
         "calibration.p": float((1 + (chance >= error - 1e-12).sum()) / (1 + len(chance))),
-        "calibration.brier": mean((confidence - hit) ** 2, every),
+        "calibration.brier": mean((confidence - hit) ** 2, every, over=bootstrap.knowing(unsure)),
     }
     return Calibration(
         len(question),
