@@ -22,11 +22,12 @@ from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.auditing.browser import browser
 from unslant.auditing.comparison import AuditComparison, side_by_side
+from unslant.auditing.panels_labels import _base_rates
 from unslant.auditing.panels_scores import order_accuracies, order_name
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.debiasing.lora1 import Epoch
-from unslant.metrics import paired_difference, read_scores
+from unslant.metrics import Estimate, Numbers, paired_difference, read_scores
 from unslant.questions import write_questions
 from unslant.reports.figure import Chart, Column, Panel, Table
 from unslant.reports.page import LEVELS, Page
@@ -231,6 +232,21 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     text = "".join(parsed(page_of(mixed, folder=tmp_path)).text)
     assert mixed.run.example_prompt.startswith("Question: Which is number 0?")
     assert mixed.run.example_prompt in text
+
+
+@pytest.mark.parametrize(
+    ("p", "distance", "likely"),
+    [(0.01, 0.2, "A is most likely"), (0.4, 0.2, "no label stands out for certain"),
+     (0.4, 0.02, "labels are about equally likely")],
+)  # fmt: skip
+def test_uneven_base_rates_of_few_orders_are_not_called_even(
+    mixed: AuditResult, p: float, distance: float, likely: str
+) -> None:
+    rates = max(mixed.base_rates.values(), key=lambda one: one.n_options)
+    changed = {"base_rates.label_p": p, "base_rates.distance": distance}
+    numbers = {m.key: Estimate.bare(changed.get(m.key, one.value), one.n, "") for m, one in rates.numbers.items()}
+    (chart,) = _base_rates(replace(rates, numbers=Numbers(numbers)))
+    assert chart.title == f"Without content, {likely}"
 
 
 def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:

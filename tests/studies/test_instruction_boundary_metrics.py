@@ -290,3 +290,14 @@ def test_a_little_noise_does_not_show_that_a_setting_changes_nothing():
     (change,) = [one for one in boundary_metrics(table(*rows)).changes if one.kind == "choice"]
     assert change.difference.low < -0.05
     assert change.difference.high > 0.05
+
+
+def test_where_every_effect_is_a_gain_the_headline_and_the_tile_name_the_largest():
+    """The headline named the smallest, as the lowest of all changes."""
+    known = {"vanilla": 10, "vagueness": 28, "mitigation": 38}
+    rows = [row(i, {0}, {0 if i < n else 1}, setting=name) for name, n in known.items() for i in range(40)]
+    page = result_of(table(*rows)).page()
+    assert " gains 0.70 (" in page.headline
+    assert "change under mitigation" in {tile.name for tile in page.tiles}
+    lower = [row(i, {0}, {1}, setting="missing-choices") for i in range(40)]
+    assert " loses 0.25 (" in result_of(table(*rows, *lower)).page().headline

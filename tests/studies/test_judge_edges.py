@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 from tests.chatting import RuleChat
 from tests.first_screens import said
-from tests.studies.planted_judges import HABITS, judged
+from tests.studies.planted_judges import HABITS, Habit, judged
 from unslant.errors import InputError
 from unslant.metrics.sampling import Sampling
 from unslant.presentations import present
@@ -441,3 +442,14 @@ def test_abstention_counts_questions_once_and_not_at_every_margin(monkeypatch: p
 )
 def test_what_correction_changes_about_two_systems(before: Any, after: Any, change: str) -> None:
     assert _change(before, after) == change
+
+
+def test_odds_that_are_said_to_differ_from_1_are_not_rounded_to_1() -> None:
+    """An interval of 0.51 to 0.997 was printed as "0.51 to 1.00", which holds the 1 that it excludes."""
+    both = judged(Habit(place=0.8), 3, 120)
+    first = [contents == [0, 1] for contents in both.table["contents"].to_pylist()]
+    result = JudgeResult.of(replace(both, table=both.table.filter(first)))
+    assert "prefers shorter answers" in said(result)
+    high = re.search(r"odds times \S+ \(\S+ to (\S+)\)", said(result))
+    assert high is not None
+    assert 0.99 < float(high[1]) < 1

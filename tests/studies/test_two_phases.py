@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -180,3 +180,17 @@ def test_a_sample_of_the_orders_of_many_options_is_not_called_all_of_them() -> N
     page = " ".join(result.summary(details=True).split())
     assert f"{len(result.run.two_phase.full)} in 25 orders" in page
     assert "in all orders (at most 25 with 5 options or more), reversed" in page
+
+
+def test_the_page_says_nothing_of_where_a_pbm_of_nothing_comes_from() -> None:
+    """Of a model that knows all, probabilities move by a millionth, and orders do not matter."""
+
+    def knowing(stem: str, labels: Sequence[str], texts: Sequence[str]) -> list[float]:
+        moved = 1e-4 * (sum(ord(c) * i for i, c in enumerate("".join(texts))) % 7)
+        return [1.0 if text == min(texts) else 1e-3 + moved for text in texts]
+
+    result = audit(RuleModel(knowing), QUESTIONS)
+    assert result.metrics.means["consistency"].value == 1
+    assert result.beyond_places is not None
+    assert result.beyond_places["beyond_places"].low > 0.1
+    assert "Orders matter beyond places" not in result.summary(details=True)

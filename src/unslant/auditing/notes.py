@@ -211,8 +211,8 @@ def phase_lines(result: AuditResult) -> list[str]:
         f"from these {len(phases.full):,} alone.",
     ]
     if result.beyond_places is not None:
-        share = result.beyond_places["beyond_places"]
-        if share.low > BEYOND:
+        share, pbm = result.beyond_places["beyond_places"], METRICS["pbm"]
+        if share.low > BEYOND and round(result.metrics.means[pbm].value, pbm.digits) > 0:
             lines.append(
                 f"Orders matter beyond places: {with_interval(share, 2)} of PBM comes from which "
                 "options are next to each other or from the order as a whole. A square alone would miss it."

@@ -10,6 +10,7 @@ from unslant.auditing.panels_scores import order_name
 from unslant.auditing.result import AuditResult
 from unslant.metrics import METRICS, BaseRates, Estimate
 from unslant.metrics.accuracy import Calibration
+from unslant.metrics.base_rate import MATERIAL
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.numbers import Cell, count, number
 from unslant.reports.style import MOST_SERIES, Mark
@@ -118,7 +119,10 @@ def _base_rates(rates: BaseRates | None) -> list[Chart]:
         for label, value in zip(rates.labels, rates.by_label, strict=True)
     ]
     how, mean = METRICS["base_rates.by_label"], float(rates.values.mean())
-    likely = f"{rates.top} is most likely" if rates.uneven else "labels are equally likely"
+    even = (
+        "labels are about equally likely" if rates["distance"].value < MATERIAL else "no label stands out for certain"
+    )
+    likely = f"{rates.top} is most likely" if rates.uneven else even
     return [
         Chart(
             "base-rates",

@@ -15,7 +15,7 @@ from unslant.debiasing.base import left_out_notes
 from unslant.experiment.page_parts import settings_rows
 from unslant.metrics import METRICS, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, significant, with_interval
+from unslant.reports.numbers import count, listed, magnitude, number, significant, with_interval
 from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES, MeasureChange
 from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
@@ -66,18 +66,20 @@ def _verdicts(result: DebiasResult, key: str) -> dict[str, Verdict]:
 
 
 def _headline(result: DebiasResult, subject: str) -> str:
-    """Which methods raise the accuracy, if any does for certain."""
+    """Which methods raise the accuracy, if any does for certain, or that all lower it."""
     if not result.average:
         return f"No method gave a result for {subject}"
     by_method = _verdicts(result, "accuracy")
     if not by_method:
         return f"No change of accuracy can be measured for {subject}"
-    up = [method for method, one in by_method.items() if one.kind == "above"]
-    best = up[0] if up else next(iter(by_method))
-    change = with_interval(by_method[best].joint, 2 if up else _DIFFERENCE)
-    if up:
-        does = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(by_method) - 1} other methods"
-        return f"{best} raises the accuracy of {subject} by {change}{does * (len(up) > 1)}"
+    up, down = ([method for method, one in by_method.items() if one.kind == kind] for kind in ("above", "below"))
+    shown = up or (down if len(down) == len(by_method) else [])
+    best = shown[0] if shown else next(iter(by_method))
+    if shown:
+        does = f"; so {'does' if len(shown) == 2 else 'do'} {len(shown) - 1} of {len(by_method) - 1} other methods"
+        verb, change = "raises" if up else "lowers", magnitude(by_method[best].joint)
+        return f"{best} {verb} the accuracy of {subject} by {change}{does * (len(shown) > 1)}"
+    change = with_interval(by_method[best].joint, _DIFFERENCE)
     if len(by_method) == 1:
         return f"{best} is not shown to raise the accuracy of {subject}: {change}"
     none = f"None of {len(by_method)} methods is shown to raise the accuracy of {subject}"

@@ -101,6 +101,14 @@ class BoundaryMetrics(Jsonable):
         return list(zip(changes, outcomes, strict=True))
 
     @property
+    def largest(self) -> tuple[SettingChange, Verdict]:
+        """The change to name: the largest loss shown, without one the largest gain shown, or the lowest estimate."""
+        for kind in ("below", "above"):
+            if shown := [one for one in self.effects if one[1].kind == kind]:
+                return max(shown, key=lambda one: abs(one[0].difference.value))
+        return min(self.effects, key=lambda one: one[0].difference.value)
+
+    @property
     def of_baseline(self) -> list[SettingMetrics]:
         """The rows under vanilla, one for each kind of question; empty if it was not asked."""
         return [row for row in self.settings if row.setting == BASELINE]

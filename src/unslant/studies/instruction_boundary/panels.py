@@ -36,7 +36,7 @@ def page(study: BoundaryStudy) -> Page:
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
     statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
-    effects = sorted(metrics.effects, key=lambda one: one[0].difference.value)
+    named = [metrics.largest] if metrics.effects else []
     shares = [share for row in metrics.settings if (share := row["unreadable"]).defined]
     unread = max(shares, key=lambda one: one.value, default=Estimate.undefined("no reply came"))
     return Page(
@@ -45,7 +45,7 @@ def page(study: BoundaryStudy) -> Page:
         lines=(*_lines(metrics), spent(study.run)),
         tiles=Tile.row(
             ("robustness", base, "robustness with a complete instruction"),
-            *(("changes.difference", one.joint, f"change under {worst.setting}") for worst, one in effects[:1]),
+            *(("changes.difference", one.joint, f"change under {worst.setting}") for worst, one in named),
             ("unreadable", unread, "most replies without an answer"),
         ),
         panels=(*panels, _statuses(study)),
@@ -59,13 +59,12 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
         return f"No reply of {model} came"
     if not metrics.effects:
         return _without_baseline(metrics, model)
-    effects = [(change, outcome) for change, outcome in metrics.effects if outcome.differs]
-    if not effects:
+    change, outcome = metrics.largest
+    if not outcome.differs:
         if all(outcome.kind == "equal" for _, outcome in metrics.effects):
             return f"No instruction changes the accuracy of {model} by more than {SAME} from that with a complete one"
         _, widest = max(metrics.effects, key=lambda one: abs(one[1].estimate.value))
         return f"Whether instructions change the accuracy of {model} cannot be determined {unsettled(widest)}"
-    change, outcome = min(effects, key=lambda one: one[0].difference.value)
     verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
     size = magnitude(outcome.joint)

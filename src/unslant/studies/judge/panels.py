@@ -161,7 +161,8 @@ def _named(result: JudgeResult, one: JudgeHabit) -> str:
         return f"prefers {'longer' if above else 'shorter'} answers (the longer one gets {share} of clear verdicts)"
     if one.name == "length":
         value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
-        odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)
+        digits = 2 + (round(low, 2) <= 1 <= round(high, 2))  # 0.998 is not "to 1.00", which claims nothing
+        odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), digits)
         condition = " given which is right" if v.labelled.any() else " given who wrote them" if v.systems else ""
         return f"prefers {'longer' if above else 'shorter'} answers{condition} (odds times {odds} for twice the length)"
     return f"ties more often in the {'swapped' if above else 'file'} order (by {magnitude(estimate)})"

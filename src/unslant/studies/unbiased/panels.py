@@ -106,8 +106,10 @@ def _guessing(metrics: BoatMetrics) -> str:
         return f"{sentence}."
     # vanilla = known + (1 - known) * before: (1 - known) is the share of questions answered by a guess.
     guessed = (1 - metrics.vanilla.value) / (1 - before.value)
-    lost = f"about {number(guessed * (before.value - after.value), 2)}".replace("about <", "less than ")
-    return f"{sentence}, so guessing alone accounts for {lost} of that."
+    if (lost := guessed * (before.value - after.value)) >= metrics.drop.value:
+        return f"{sentence}, so guessing alone could account for all of that."
+    words = f"about {number(lost, 2)}".replace("about <", "less than ")
+    return f"{sentence}, so guessing alone accounts for {words} of that."
 
 
 def _worst(metrics: BoatMetrics) -> str:
