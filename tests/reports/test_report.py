@@ -236,7 +236,7 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
 
 @pytest.mark.parametrize(
     ("p", "distance", "likely"),
-    [(0.01, 0.2, "A is most likely"), (0.4, 0.2, "no label stands out for certain"),
+    [(0.01, 0.2, "A is most likely"), (0.4, 0.2, "no label is shown to be likelier"),
      (0.4, 0.02, "labels are about equally likely")],
 )  # fmt: skip
 def test_uneven_base_rates_of_few_orders_are_not_called_even(

@@ -120,7 +120,7 @@ def _base_rates(rates: BaseRates | None) -> list[Chart]:
     ]
     how, mean = METRICS["base_rates.by_label"], float(rates.values.mean())
     even = (
-        "labels are about equally likely" if rates["distance"].value < MATERIAL else "no label stands out for certain"
+        "labels are about equally likely" if rates["distance"].value < MATERIAL else "no label is shown to be likelier"
     )
     likely = f"{rates.top} is most likely" if rates.uneven else even
     return [
