@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.planted import Planted, at, middle, none, planted_scores
+from benchmarks.planted import Planted, Weights, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
 from unslant.metrics.preference import by_part, in_words, listed, when_unsure
 from unslant.metrics.preference.habit import Place, _compared, places_of
@@ -164,6 +164,27 @@ def test_a_weaker_pull_in_some_subjects_is_a_preference(weak: float, subjects: i
     assert found.subjects_p < 0.01
     hardly = replace(model, others=((at(0, 0.05), none),))
     assert "shows no preference in" in preference(planted_scores(hardly, 400, subjects=subjects)).phrase
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (at(1), "on D in mid, shows no clear preference in tiny"),
+        (none, "on D in mid, shows no preference in tiny"),
+        (at(0, 1.0), "on D in mid"),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_five_unsure_questions_of_a_subject_do_not_exclude_a_preference(
+    weights: Weights, words: str, seed: int
+) -> None:
+    """Ten questions of a subject in which B is taken were said to show no preference, or to fall back on D."""
+    others = ((at(3), none), (weights, none))
+    model = Planted(label=at(0), others=others, which=lambda q, rng: (q >= 300).astype(int) + (q >= 340))
+    scores = planted_scores(model, 350, subjects=350, seed=seed)
+    found = preference(replace(scores, subjects=("big",) * 300 + ("mid",) * 40 + ("tiny",) * 10))
+    big = "big" if "tiny" in words else "big and tiny"
+    assert found.phrase == f"falls back on A in {big}, {words} when unsure"
 
 
 @pytest.mark.parametrize(("sizes", "spreads"), [((80, 8), (1, 6)), ((80, 8), (6, 1)), ((5,) * 10 + (60,) * 2, (4, 1))])

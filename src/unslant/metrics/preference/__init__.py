@@ -124,10 +124,12 @@ class _Sentence:
         # the last of two and the second of four are both B
         differ = len({words for words, _ in sizes.values()}) > 1
         by_size = {n: "".join(words) for n, words in sizes.items() if differ}
-        subjects_p, subjects = self.search.by_subject(np.asarray(self.scores.subjects, str))
+        subjects_p, subjects, excluded = self.search.by_subject(np.asarray(self.scores.subjects, str))
         by_subject = {name: "".join(self._words(there)) for name, there in subjects.items()}
         sticky, scattered = self._sticky()
         finding, phrase, note = self._finding(by_size, by_subject, sticky.value if scattered else 0.0)
+        if finding == "habit" and by_subject and not excluded:
+            phrase = phrase.replace("shows no preference", "shows no clear preference")
         if self.search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
         takes, avoids = self._names(self.meaning, unknown=KINDS)

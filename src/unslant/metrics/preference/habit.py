@@ -247,8 +247,10 @@ class HabitSearch:
         meanings = {n: search.meaning(habits[n]) for n, search in searches.items()}
         return meanings if len({*meanings.values()}) > 1 else {}
 
-    def by_subject(self, subjects: NDArray[np.str_]) -> tuple[float, dict[str, Places]]:
-        """p-value of "subjects do not differ in their habit" (nan for fewer than two), and the habit of each.
+    def by_subject(self, subjects: NDArray[np.str_]) -> tuple[float, dict[str, Places], bool]:
+        """p-value of "subjects do not differ in their habit" (nan for fewer than two), and the habit of each; last
+        whether those without one exclude it: the upper end of each pull there, two standard errors, is far below the
+        strongest in the others.
 
         Where the pull of some place differs, subjects with the same strongest place are put together, a habit
         is looked for in each such set, and every subject goes to the habit, or none, that explains most of its
@@ -257,27 +259,37 @@ class HabitSearch:
         rows = np.flatnonzero(self.n_options)
         names, codes = np.unique(subjects[rows], return_inverse=True)
         if len(names) < 2 or len(rows) < 2 * FEWEST:
-            return math.nan, {}
+            return math.nan, {}, True
         pulls = np.column_stack([np.nan_to_num(self._habit((place,)).terms[rows, 0]) for place in self.places])
         p, strongest = _compared(pulls, codes, self.n_options[rows], self.sampling.unit[rows])
         if p >= LEVEL:
-            return p, {}
+            return p, {}, True
         clusters = Counter(strongest.tolist()).most_common()
         habits = [*(self.among(subjects, names[strongest == place]).find() for place, _ in clusters), self._habit(())]
         squares = np.stack([self._explained(habit)[rows] for habit in habits], axis=1)
         # a habit is the same where its pulls are weaker
         alike = [(habit.places, *(habit.pulls > 0).tolist()) for habit in habits]
         explained = np.eye(len(names))[:, codes] @ squares
-        # of a pull far weaker than that of its set, no habit at all explains more, but it is a preference all the same
-        own = np.abs([pulls[codes == s, abs(place) - 1].mean() for s, place in enumerate(strongest)])
-        named = (strongest != 0) & (own >= self.margin)
-        explained[np.ix_(named, [not habit.places for habit in habits])] = -np.inf
-        nearest = np.asarray([*map(alike.index, alike)])[explained.argmax(axis=1)]
+        best = explained.argmax(axis=1)
+        for subject, place in enumerate(strongest.tolist()):
+            at, pull = self.places[abs(place) - 1], pulls[codes == subject, abs(place) - 1].mean()
+            # a pull far weaker than that of its set is explained best by no habit, and is a preference all the same
+            if place and not habits[best[subject]].places and abs(pull) >= self.margin:
+                taken = [dict(zip(habit.places, habit.pulls > 0, strict=True)) for habit in habits]
+                same = [h for h, one in enumerate(taken) if one.get(at) == (pull > 0)]
+                best[subject] = max(same, key=lambda h: explained[subject, h], default=best[subject])
+        nearest = np.asarray([*map(alike.index, alike)])[best]
         sets = ((names[nearest == h], habits[h]) for h in np.unique(nearest))
         groups = [(some.tolist(), self.among(subjects, some).meaning(habit)) for some, habit in sets]
         # most subjects first; of equally many, those that fall back on something; those without a habit last
         groups.sort(key=lambda group: (not group[1], -len(group[0]), not any(place.taken for place in group[1])))
-        return p, {name: meaning for some, meaning in groups for name in some} if len(groups) > 1 else {}
+        none = np.isin(codes, np.flatnonzero([not habits[h].places for h in nearest]))
+        _, (rest,) = unit_means(self.sampling.unit[rows][none], codes[none], pulls[none])
+        least = PART * max(np.abs(habit.pulls).max(initial=0.0) for habit in habits)
+        errors = rest.std(axis=0, ddof=1) / math.sqrt(len(rest)) if len(rest) > 1 else math.inf
+        excluded = not none.any() or bool((np.abs(rest.mean(axis=0)) + 2 * errors < least).all())
+        together = {name: meaning for some, meaning in groups for name in some}
+        return p, together if len(groups) > 1 else {}, excluded
 
 
 def _columns(places: Places, n: int, free: Codes | slice = slice(None)) -> Floats:
