@@ -14,6 +14,7 @@ import unslant
 from tests.chatting import RuleChat
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
+from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.label_guessers import QUESTIONS, gold, when_unsure
 from tests.studies.talkers import takes_a
 from unslant import InputError, Leaderboard, ModelError, QuestionSet
@@ -299,3 +300,14 @@ def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> N
     rerun = command_line("rerun", out / "numbers.json", "--trust", "--json", tmp_path / "rerun.json", "--quiet")
     assert rerun.code == 0, rerun.err
     assert json.loads((tmp_path / "rerun.json").read_text())["models"] == written["models"]
+
+
+def test_models_in_other_numbers_of_orders_are_named_in_a_note() -> None:
+    questions = synthetic_questions(40)
+    every, few = (synthetic_audit(questions, seed=seed, model=name) for seed, name in enumerate(("every", "few")))
+    rotations = [[*range(i, 4), *range(i)] for i in range(4)]
+    kept = [contents in rotations for contents in few.responses.table["contents"].to_pylist()]
+    less = AuditResult.of(replace(few.responses, table=few.responses.table.filter(kept)))
+    note = "PBM and the vote depend on the number of orders, which differs: 4 of few, 24 of every."
+    assert note in Leaderboard.of([every, less]).page().notes
+    assert not any("number of orders" in one for one in Leaderboard.of([every, few]).page().notes)

@@ -300,7 +300,7 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
     if "pbm" in keys and now.scores.is_scored != first.scores.is_scored:
         keys.remove("pbm")
         remarks.append("PBM is not compared: for words it comes from answers, for scores from probabilities.")
-    of_now, of_first = _orders_meant(now.scores)[at], _orders_meant(first.scores)[at_first]
+    of_now, of_first = orders_meant(now.scores)[at], orders_meant(first.scores)[at_first]
     unlike = np.flatnonzero((of_now != of_first) & (np.minimum(of_now, of_first) > 1))
     if unlike.size and (over := [key for key in keys if key in OF_ALL_ORDERS]):
         keys, one = [key for key in keys if key not in over], unlike[0]
@@ -316,7 +316,7 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
     return Paired([pair for pair in pairs if pair.difference.defined], remarks)
 
 
-def _orders_meant(scores: OrderScores) -> Ints:
+def orders_meant(scores: OrderScores) -> Ints:
     """(Q,) the most orders that a question with as many options, and as many that move, was shown in: numbers over
     orders are about these, also where they are estimated for a question shown in fewer."""
     kind = scores.n_options * (scores.width + 1) + scores.movable

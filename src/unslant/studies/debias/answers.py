@@ -30,15 +30,9 @@ from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
 
 def debias(
-    model: Any = None,
-    questions: Any = None,
-    /,
-    *,
-    log: Any = (),
-    progress: Progress = no_progress,
-    settings: AnswerSettings | None = None,
-    **options: Unpack[AnswerKeywords],
-) -> Answers:
+    model: Any = None, questions: Any = None, /, *, log: Any = (), progress: Progress = no_progress,
+    settings: AnswerSettings | None = None, **options: Unpack[AnswerKeywords],
+) -> Answers:  # fmt: skip
     """Answer every question with a debiasing method, as ``unslant debias`` does.
 
     Args:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from unslant.arrays import grouped
 from unslant.auditing.browser import browser
 from unslant.auditing.panels import caveats
+from unslant.auditing.result import orders_meant
 from unslant.experiment.comparison import ranks_of, slope_chart
 from unslant.experiment.page_parts import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
@@ -318,6 +320,14 @@ def _notes(result: Leaderboard) -> list[str]:
     ]
     if result.left_out:
         lines.append(f"Not asked of all models, and left out of the ranking: {', '.join(result.left_out)}.")
+    sets = result.sets_of_runs
+    orders = grouped((sets[name], (orders_meant(run.scores).max(), name)) for name, run in result.runs.items())
+    for of_set in orders.values():
+        several = sorted(pair for pair in of_set if pair[0] > 1)
+        if several and several[0][0] < several[-1][0]:
+            (few, least), (many, most) = several[0], several[-1]
+            depend = "PBM and the vote depend on the number of orders, which differs"
+            lines.append(f"{depend}: {few} of {least}, {many} of {most}.")
     for audit in result.audits:
         reused, asked = audit.cost.reused, audit.cost.prompts + audit.cost.reused
         if reused and not audit.replies:
