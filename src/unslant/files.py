@@ -274,14 +274,14 @@ def check_plain(value: object) -> None:
                 raise ValueError(f"{_under(key)}holds a number of more than {_MAX_DIGITS} digits")
         elif depth == _MAX_DEPTH:
             raise ValueError(f"nested more than {_MAX_DEPTH} deep")
+        elif isinstance(item, list | tuple):
+            todo += [(inner, key, depth + 1) for inner in item if not _is_harmless(inner)]
         elif isinstance(item, Mapping):
             for name in item:
                 if not isinstance(name, str):
                     raise ValueError(f"{_under(key)}has a key that is not text: {type(name).__name__}")
                 check_text(name, key)
             todo += [(inner, key or name, depth + 1) for name, inner in item.items() if not _is_harmless(inner)]
-        elif isinstance(item, list | tuple):
-            todo += [(inner, key, depth + 1) for inner in item if not _is_harmless(inner)]
         else:
             raise ValueError(f"{_under(key)}holds a value of type {type(item).__name__}")
 

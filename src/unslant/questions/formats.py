@@ -172,8 +172,9 @@ def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
     # Only \n ends a record: str.splitlines would also cut at U+2028 and its like, which occur inside questions.
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         decoded(content, path)
+    file = shown(path)
     for number, line in enumerate(io.BytesIO(content), 1):
-        place = f"{shown(path)}, line {number}"
+        place = f"{file}, line {number}"
         text = decoded(line, path, number)
         if not text.strip():
             continue

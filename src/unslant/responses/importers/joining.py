@@ -297,6 +297,7 @@ class _Question:
             tuple(texts[place[i]] for i in range(self.n)) if texts else () for texts in (first.options, first.authors)
         )
         self.labels = alphabetical(first.labels) if usual else first.labels
+        self.texts = [text.strip() for text in self.options]
         self.ranks = text_ranks(self.options) if self.options else ()
         self.answers = frozenset(numbered[k] for k in first.answers)
 
@@ -305,7 +306,7 @@ class _Question:
         if len(page.labels) != self.n:
             counts = f"{len(page.labels)} options here, {self.n} elsewhere"
             raise InputError.at(page.place, f"question {self.id!r} has {counts}")
-        texts, on_page = [text.strip() for text in self.options], [text.strip() for text in page.options]
+        texts, on_page = self.texts, [text.strip() for text in page.options]
         # The log may number the same options otherwise, if their file was shuffled again.
         again = bool(texts) and sorted(texts) == sorted(on_page) and on_page != [texts[i] for i in page.order or ()]
         if page.order is not None and not again:

@@ -162,31 +162,35 @@ class Logged:
 
     def __post_init__(self) -> None:
         """Raises InputError where the values from a file cannot be a page."""
-        n, places = len(self.labels), frozenset(range(len(self.labels)))
-        wrong_question = {
-            "an id that is not a text of at least one character": not (isinstance(self.id, str) and self.id),
-            f"{n} options; from 1 to 1,000 can be read": not 1 <= n <= 1000,
-            "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
-            f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
-            f"{len(self.authors)} authors for {n} labels": len(self.authors) not in (0, n),
-            f"an answer that is not one of its {n} options": not self.answers <= places,
-            f"an order that does not name each of its {n} options once": self.order is not None
-            and sorted(self.order) != list(range(n)),
-        }
-        wrong_answer = {
-            f"an answer that is not one of its {n} options": not (self.chosen or frozenset()) <= places,
-            f"scores that are not one for each of its {n} options": self.logprobs is not None
-            and self.logprobs.shape != (n,),
-            "log-probabilities above 0": self.logprobs is not None and bool((self.logprobs > MOST_POSITIVE).any()),
-        }
-        for kind, wrong in ((BadRow, wrong_question), (InputError, wrong_answer)):
-            if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
-                raise kind.at(self.place, f"has {reason}")
+        for kind, reason in self._problems():
+            raise kind.at(self.place, f"has {reason}")
         try:
             texts = self.id, self.question, self.context, self.subject, self.reply
             check_plain([*texts, *self.labels, *self.options, *self.authors])
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
+
+    def _problems(self) -> Iterator[tuple[type[InputError], str]]:
+        n, places = len(self.labels), range(len(self.labels))
+        if not (isinstance(self.id, str) and self.id):
+            yield BadRow, "an id that is not a text of at least one character"
+        if not 1 <= n <= 1000:
+            yield BadRow, f"{n} options; from 1 to 1,000 can be read"
+        if not all(self.labels) or len(set(self.labels)) < n:
+            yield BadRow, "labels that are empty, or the same twice"
+        for texts, what in ((self.options, "option texts"), (self.authors, "authors")):
+            if len(texts) not in (0, n):
+                yield BadRow, f"{len(texts)} {what} for {n} labels"
+        if not self.answers.issubset(places):
+            yield BadRow, f"an answer that is not one of its {n} options"
+        if self.order is not None and sorted(self.order) != list(places):
+            yield BadRow, f"an order that does not name each of its {n} options once"
+        if self.chosen and not self.chosen.issubset(places):
+            yield InputError, f"an answer that is not one of its {n} options"
+        if self.logprobs is not None and self.logprobs.shape != (n,):
+            yield InputError, f"scores that are not one for each of its {n} options"
+        if self.logprobs is not None and (self.logprobs > MOST_POSITIVE).any():
+            yield InputError, "log-probabilities above 0"
 
     def is_right(self, scored: bool = True) -> bool:
         """Whether the answer is a right one: with ``scored`` the option with the highest score, where there are scores,
@@ -204,10 +208,11 @@ class Logged:
     def of_scores(cls, scores: Sequence[Any] | Floats, **more: Any) -> Logged:
         """A page answered by log-probabilities, by place; an ``error`` where one is missing or not a number."""
         values = scores if isinstance(scores, np.ndarray) else np.array([as_score(score) for score in scores])
+        best = values.max(initial=-math.inf)  # nan if any is
         # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
-        if np.isnan(values).any() or not np.isfinite(values).any():
+        if not math.isfinite(best) and (math.isnan(best) or not np.isfinite(values).any()):
             return cls(status="error", **more)
-        return cls(logprobs=np.minimum(values, 0.0) if (values <= MOST_POSITIVE).all() else values, **more)
+        return cls(logprobs=np.minimum(values, 0.0) if best <= MOST_POSITIVE else values, **more)
 
     @classmethod
     def of_reply(

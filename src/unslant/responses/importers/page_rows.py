@@ -127,7 +127,8 @@ class PageRow:
 
     def written(self, key: str) -> Any:
         """A list or an object; in CSV it is written as JSON, with bars between values, or in several columns."""
-        name = self.names[key]
+        if not (name := self.names[key]):
+            return []
         if "," in name and name not in self.data:
             cells = [lookup(self.data, part.strip()) for part in name.split(",")]
             return [cell for cell in cells if not is_missing(cell)]
@@ -191,7 +192,8 @@ class PageRow:
         # Silently taking the first could change every number.
         for key in _SAME:
             column = self.names[key]
-            for name in self.columns[key][1:] if key not in self.fields and self.get(key) is not None else ():
+            more = self.columns[key][1:]
+            for name in more if more and key not in self.fields and self.get(key) is not None else ():
                 value = self.under(key, name, pages[0]) if not is_missing(self.data[name]) else None
                 if value is not None and value != self.under(key, column, pages[0]):
                     raise self.fail(
@@ -204,8 +206,8 @@ class PageRow:
             raise self.fail("order", "is one order, where the row holds every order; leave it out (--fields order=)")
         if page.logprobs is None or len(pages) > 1:
             return
-        best = {int(i) for i in np.flatnonzero(page.logprobs == page.logprobs.max())}
         if self.get("chosen") is not None:
+            best = {int(i) for i in np.flatnonzero(page.logprobs == page.logprobs.max())}
             chosen = self.places_of("chosen", page.labels, page.options)
             if not chosen <= best:
                 scores = "logprobs" if self.written("logprobs") else "probs"
@@ -215,7 +217,7 @@ class PageRow:
                     f"{page.labels[min(best)]}: to read the scores, leave this out (--fields chosen=); to read this, "
                     f"leave those out (--fields {scores}=)",
                 )
-        probs = self.numbers("probs", page.labels) if self.written("logprobs") else None
+        probs = self.numbers("probs", page.labels) if self.names["probs"] and self.written("logprobs") else None
         if probs is not None and probs.shape == page.logprobs.shape:
             one, other = (np.exp(scores - np.logaddexp.reduce(scores)) for scores in (page.logprobs, probs))
             if np.abs(one - other).max() > _APART:
@@ -323,12 +325,13 @@ class PageRow:
 
     def score(self) -> float | None:
         """How far the table itself counts the answer as right, from 0 to 1; None where it does not say so."""
+        if self.names["score"] in ("", self.names["answer"]):
+            return None
         text = str(self.get("score")).strip().lower()
         try:
-            verdict = VERDICTS[text] if text in VERDICTS else unit_share(float(text))
+            return VERDICTS[text] if text in VERDICTS else unit_share(float(text))
         except ValueError:  # also where there is no value
             return None
-        return None if self.names["score"] == self.names["answer"] else verdict
 
     def repeat(self) -> int:
         text = whole_number(str(self.get("repeat") or 0))
