@@ -98,7 +98,8 @@ class QuestionBrowser:
         as_text = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         questions = deque(data.pop("questions"))
         packed = io.BytesIO()
-        with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file:  # a question at a time: there may be many
+        # A question at a time: there may be many. Level 9 takes six times as long, and saves 0.8 % of the bytes.
+        with gzip.GzipFile("", "wb", 6, packed, mtime=0) as file:
             file.write(b'{"questions":[')
             while questions:
                 file.write(as_text(questions.popleft()).encode() + (b"," if questions else b""))
