@@ -365,3 +365,13 @@ def test_opencompass_probabilities_and_kinds_that_contradict(tmp_path: Path) -> 
     ):
         with pytest.raises(InputError, match=reason):
             _opencompass(tmp_path, rows)
+
+
+def test_tables_of_the_same_questions_share_their_texts(tmp_path: Path) -> None:
+    for model in ("fair", "prefers-a"):
+        audit(model, "embedded", limit=3, orders="reverse").to_parquet(tmp_path / f"{model}.parquet")
+    audit("fair", "embedded", limit=2, orders="reverse").to_parquet(tmp_path / "other.parquet")
+    tables = load_logs([tmp_path / f"{name}.parquet" for name in ("fair", "prefers-a", "other")])
+    assert [table.run.model for table in tables] == ["fair", "prefers-a", "fair"]
+    assert tables[0].questions is tables[1].questions
+    assert len(tables[2].questions) == 2

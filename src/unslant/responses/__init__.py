@@ -288,15 +288,19 @@ class Responses:
         write_table(self.table, self.run, self.questions, path)
 
     @classmethod
-    def from_parquet(cls, path: str | Path) -> Responses:
+    def from_parquet(cls, path: str | Path, unpacked: dict[bytes, tuple[Question, ...]] | None = None) -> Responses:
         """Read a table that :meth:`to_parquet` wrote.
+
+        Args:
+            unpacked: for tables of the same questions: those of tables read before, to which those of this one are
+                added.
 
         Raises:
             InputError: if the file does not exist, is not Parquet, or is damaged in any way; naming row and column.
         """
         from unslant.responses.checks import checked_table, read_table  # few audits read a table
 
-        table, run, questions = read_table(Path(path))
+        table, run, questions = read_table(Path(path), {} if unpacked is None else unpacked)
         return cls(checked_table(table, path, questions), run, questions)
 
 

@@ -37,8 +37,10 @@ class _Bad(ValueError):
         self.row, self.column = row, column
 
 
-def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
+def read_table(path: Path, unpacked: dict[bytes, tuple[Question, ...]]) -> tuple[pa.Table, Run, tuple[Question, ...]]:
     """The table, run and questions that :func:`~unslant.responses.write_table` wrote, with unchecked columns.
+
+    ``unpacked`` holds questions by their packed form; those of this table are added.
 
     Raises:
         InputError: if there is no such file, it is not Parquet, or it is damaged.
@@ -46,7 +48,9 @@ def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
     table = read_parquet(path)
     run, packed = _about(table.schema.metadata or {}, table.num_rows, path)
     try:
-        return table, run, unpack(packed) if packed else ()
+        if packed not in unpacked:
+            unpacked[packed] = unpack(packed)
+        return table, run, unpacked[packed]
     except ValueError as error:
         raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
 

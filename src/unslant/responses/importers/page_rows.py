@@ -127,12 +127,10 @@ class PageRow:
 
     def written(self, key: str) -> Any:
         """A list or an object; in CSV it is written as JSON, with bars between values, or in several columns."""
-        if not (name := self.names[key]):
-            return []
-        if "," in name and name not in self.data:
+        if "," in (name := self.names[key]) and name not in self.data:
             cells = [lookup(self.data, part.strip()) for part in name.split(",")]
             return [cell for cell in cells if not is_missing(cell)]
-        value = self.get(key)
+        value = self.get(key) if name else None
         if isinstance(value, str):
             text = value.strip()
             value = parse_written(text) if text.startswith(("[", "{")) else text.split("|")
@@ -191,8 +189,7 @@ class PageRow:
         # Of columns such as "answer" and "gold", one may be about the page and the other about the question file.
         # Silently taking the first could change every number.
         for key in _SAME:
-            column = self.names[key]
-            more = self.columns[key][1:]
+            column, *more = self.columns[key] or [""]
             for name in more if more and key not in self.fields and self.get(key) is not None else ():
                 value = self.under(key, name, pages[0]) if not is_missing(self.data[name]) else None
                 if value is not None and value != self.under(key, column, pages[0]):

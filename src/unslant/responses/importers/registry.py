@@ -14,6 +14,7 @@ from typing import Any
 from unslant.errors import InputError, first_line, load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, files_within, parse_json, read_bytes
 from unslant.questions.formats import all_readable, format_of, header_of, suffix_of, whole_records, wrong_json
+from unslant.questions.question import Question
 from unslant.questions.records import Record, object_records
 from unslant.responses import Responses
 from unslant.responses.importers.joining import joined
@@ -34,6 +35,8 @@ class Head:
         kind: type of the file, see :func:`~unslant.questions.formats.format_of`; ``memory`` for a table in memory.
         records: the rows of a table in memory.
         skip_bad: leave out rows of a table of pages whose question cannot be read (``--skip-bad``), and count them.
+        unpacked: the questions of tables of ours that were read before, by their packed form; those of this one are
+            added.
     """
 
     path: Path
@@ -43,6 +46,7 @@ class Head:
     kind: str = ""
     records: tuple[Record, ...] = ()
     skip_bad: bool = False
+    unpacked: dict[bytes, tuple[Question, ...]] = field(default_factory=dict)
 
     @property
     def is_responses(self) -> bool:
@@ -198,11 +202,12 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None, skip
     """
     tables: list[Responses] = []
     by_model: dict[tuple[str, ...], list[tuple[Log, str]]] = {}
+    unpacked: dict[bytes, tuple[Question, ...]] = {}  # a board has a table for each model
     for head in (head for k, log in enumerate(logs, 1) for head in _heads(log, f"log {k}" if len(logs) > 1 else "log")):
         if isinstance(head, Responses):
             tables.append(head)
             continue
-        content = read_log(replace(head, fields=fields or {}, skip_bad=skip_bad))
+        content = read_log(replace(head, fields=fields or {}, skip_bad=skip_bad, unpacked=unpacked))
         if isinstance(content, Responses):
             tables.append(content)
             continue

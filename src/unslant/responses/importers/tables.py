@@ -66,7 +66,7 @@ def _record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def read(head: Head) -> list[Log] | Responses:
     if head.is_responses:
-        return Responses.from_parquet(head.path)
+        return Responses.from_parquet(head.path, head.unpacked)
     return load_recorded(head.path, fields=head.fields) if has_label_scores(head) else _pages(head)
 
 
