@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.planted import Planted, planted_scores
+from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import Bootstrap, compute, read_scores
 from unslant.metrics.label_bias import ckld, label_bias, rsd, rstd
-from unslant.metrics.labels import given_slots, label_shares
+from unslant.metrics.labels import effects_of, given_slots, label_shares
+from unslant.metrics.permutation import unsure_questions
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response
@@ -191,3 +192,14 @@ def test_corrected_spreads_are_right_on_average() -> None:
         corrected.append(bias["rstd_corrected"].value)
     assert np.mean(raw) > 0.08
     assert np.mean(corrected) < 0.05
+
+
+def test_the_effects_of_questions_too_large_to_be_fitted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 options in their rotations, or eight in all orders, one question alone is more than is fitted at once."""
+    scores = planted_scores(Planted(label=at(0, 2.0), knows=0.0), 12)
+    unsure = unsure_questions(scores)
+    together = effects_of(scores, unsure)
+    monkeypatch.setattr("unslant.metrics.labels._AT_ONCE", 1)
+    for unit, alone in effects_of(scores, unsure).items():
+        for one, other in zip(alone, together[unit], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-12)

@@ -168,7 +168,8 @@ def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
     for block in scores.blocks:
         rows = np.flatnonzero(unsure[block.index] == 1)
         cells = 3 * (block.k + len(scores.relabelled)) * block.n**2
-        for some in np.array_split(rows, 1 + len(rows) * cells // _AT_ONCE) if len(rows) else ():
+        parts = min(len(rows), 1 + len(rows) * cells // _AT_ONCE)  # one question may be more than fits
+        for some in np.array_split(rows, parts) if parts else ():
             effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled)
     by_unit: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
     if all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks):
