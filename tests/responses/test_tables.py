@@ -481,6 +481,10 @@ def test_options_by_one_column_or_by_several(tmp_path: Path) -> None:
             {"chosen": "C"},
             "'C' is neither one of the labels A, B, nor a place, counted from 0 to 1, nor an",
         ),
+        (
+            {"labels": ["1", "2"], "answer": 0},
+            "neither one of the labels 1, 2, nor read as a place, since some of these are n",
+        ),
         ({"answer": None}, 'field "answer": is missing'),
         ({"id": None}, 'field "id": is missing'),
         ({"answer": 2}, "where places count from 1, subtract 1, or write letters"),

@@ -322,9 +322,7 @@ class PageRow:
 
     def score(self) -> float | None:
         """How far the table itself counts the answer as right, from 0 to 1; None where it does not say so."""
-        if self.names["score"] in ("", self.names["answer"]):
-            return None
-        text = str(self.get("score")).strip().lower()
+        text = "" if self.names["score"] == self.names["answer"] else str(self.get("score")).strip().lower()
         try:
             return VERDICTS[text] if text in VERDICTS else unit_share(float(text))
         except ValueError:  # also where there is no value
@@ -385,8 +383,9 @@ class PageRow:
                 found = found or READERS[reading](text, replace(raw, options=labels), 0)
             found = found or READERS["label"](text, replace(raw, labels=names), 0)
             if not found:
-                reason = f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, counted from 0 to "
-                reason += f"{len(labels) - 1}" + ", nor an option's text" * bool(options)
+                reason = f"{item!r} is neither one of the labels {', '.join(labels)}, nor "
+                reason += f"a place, counted from 0 to {len(labels) - 1}" if not numbered else "read as a place, since "
+                reason += "some of these are numbers" * numbered + ", nor an option's text" * bool(options)
                 if is_place and int(text) == len(labels):
                     reason += "; where places count from 1, subtract 1, or write letters"
                 if key == "chosen":  # parsers write "N/A", "None" or -1 for a reply that they could not read
