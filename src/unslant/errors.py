@@ -152,11 +152,11 @@ def one_line(text: str) -> str:
     return "".join(" " if c in _BREAKS else c for c in kept)
 
 
-def one_of(name: str, known: Iterable[str]) -> str:
+def one_of(name: object, known: Iterable[str]) -> str:
     """The nearest valid name, and all of them: ``did you mean 'fair'? use one of fair, ...``."""
     known = list(known)
     by_lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, 1)
+    near = difflib.get_close_matches(str(name).lower(), by_lower, 1)
     return (f"did you mean {by_lower[near[0]]!r}? " if near else "") + f"use one of {', '.join(known)}"
 
 

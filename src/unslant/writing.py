@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from unslant.errors import OutputError, UnslantError, shown
+from unslant.flags import path_in
 
 _NAMED = 5
 """Most outputs that an error names."""
@@ -37,7 +38,7 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
     Raises:
         OutputError: in one line, if the path is not a file or cannot be written.
     """
-    target, mode = target_of(Path(path))
+    target, mode = target_of(path_in("path", path))
     raw: _RawFile | None = None
     try:
         with _scratch(target) as scratch:
@@ -123,11 +124,12 @@ def _has_ended(process: int) -> bool:
 
 def make_folder(path: str | Path) -> Path:
     """The folder, created with its parents if missing; OutputError if that fails, or a file has its name."""
+    folder = path_in("folder", path, "the name of a folder")
     try:
-        Path(path).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
-    return Path(path)
+        raise unwritable(folder, error) from error
+    return folder
 
 
 @contextmanager

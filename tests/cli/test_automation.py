@@ -300,6 +300,12 @@ def test_a_dry_run_estimates_the_time_of_a_local_model_and_writes_nothing(
     assert sorted(folder.iterdir()) == before
 
 
+def test_a_folder_with_the_name_of_the_settings_is_not_passed_over(unslant: Run) -> None:
+    Path("unslant.toml").mkdir()
+    ran = unslant("templates")
+    assert (ran.code, ran.err) == (2, "error: unslant.toml: cannot be read: Is a directory\n")
+
+
 def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
     table = '[audit]\nlimit = 5\norders = "reverse"\nno_store = true\nquiet = true\ndetails = false\njson = "a.json"\n'
     Path("unslant.toml").write_text(

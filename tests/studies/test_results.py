@@ -23,6 +23,7 @@ import unslant
 from tests.fakes import RuleModel
 from tests.reports.results import RESULTS, audited, compared, page_of
 from unslant.auditing import AuditSettings
+from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import opened
@@ -173,6 +174,18 @@ def test_a_plot_brings_all_it_needs(tmp_path: Path) -> None:
     chart.save(tmp_path / "chart.html")
     for page in (chart.to_html(), (tmp_path / "chart.html").read_text("utf-8")):
         assert not re.search(r"<script[^>]*src=|@import|cdn", page)
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"x", ["r.html"]])
+def test_what_is_not_a_path_is_refused_in_one_line(wrong: Any, subtests: pytest.Subtests) -> None:
+    for result in (audited(), compared()):
+        for name in ("to_html", "to_json", "to_parquet", "save_figures", "save_tables"):
+            what = "folder" if name.startswith("save") else "path"
+            with subtests.test(name), pytest.raises(InputError, match=f"^{what} of type {type(wrong).__name__}: give"):
+                getattr(result, name)(wrong)
+    for read in (audited().to_pandas, audited().plot):
+        with pytest.raises(InputError, match=r"audit: no (table|chart) 3: use one of"):
+            read(3)
 
 
 def test_a_notebook_sees_progress_and_a_program_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

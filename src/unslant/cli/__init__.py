@@ -281,7 +281,7 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
         print_help(app, words)
         return
     config = None
-    if defaults and (os.path.isfile(FILE) or any(word.partition("=")[0] == "--config" for word in words)):
+    if defaults and (os.path.lexists(FILE) or any(word.partition("=")[0] == "--config" for word in words)):
         from unslant.cli.sources import Config  # few commands have one
 
         config, words = Config.of(words)

@@ -14,6 +14,7 @@ from unslant import __version__
 from unslant.arrays import json_fields
 from unslant.errors import InputError, needed, one_of, shown
 from unslant.files import dump_json
+from unslant.flags import path_in
 from unslant.presentations import CONTROL
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import ChatCost, Cost, Provenance
@@ -315,14 +316,14 @@ class RecordedResult(StudyResult):
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
         run = replace(self.run, provenance=self.provenance)
-        replace(self.responses, run=run).to_parquet(path)
+        replace(self.responses, run=run).to_parquet(path_in("path", path))
 
 
 def write_tables(results: Iterable[tuple[str, Any]], path: str | Path) -> None:
     """Write responses to files ``NAME-KEY``, numbered if two keys (``a:b``, ``A-b``) give one; all that can be."""
     from unslant.reports.numbers import file_name
 
-    path, files = Path(path), dict[str, Callable[[], object]]()
+    path, files = path_in("path", path), dict[str, Callable[[], object]]()
     for key, one in results:
         stems = (f"{path.stem}-{file_name(key)}" + f"-{number}" * (number > 1) for number in count(1))
         stem = next(stem for stem in stems if stem.casefold() not in files)  # some file systems ignore case

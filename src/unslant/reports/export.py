@@ -151,7 +151,7 @@ class _SelfContained:
 
 
 def save_figures(
-    charts: Sequence[Chart], folder: Path, provenance: Sequence[Mapping[str, Any]] = (), style: Style = PAPER
+    charts: Sequence[Chart], folder: str | Path, provenance: Sequence[Mapping[str, Any]] = (), style: Style = PAPER
 ) -> list[Path]:
     """Write every chart as ``<id>.pdf``, ``.svg`` and ``.png``, and its caption as ``<id>.tex``; return the files.
 
@@ -162,7 +162,7 @@ def save_figures(
             ``provenance.json`` in the same folder has it for all.
     """
     needed("vl_convert", "drawing figures")
-    make_folder(folder)
+    folder = make_folder(folder)
     writes: dict[Path, Callable[[], object]] = {}
     for chart in charts:
         picture, name = drawing(chart, style), file_name(chart.id)
@@ -332,13 +332,15 @@ def _rests_on(table: Table) -> str:
     return "; ".join(parts)
 
 
-def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> list[Path]:
+def save_tables(
+    tables: Sequence[Table], folder: str | Path, provenance: Sequence[Mapping[str, Any]] = ()
+) -> list[Path]:
     """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files.
 
     Args:
         provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` in the same folder.
     """
-    make_folder(folder)
+    folder = make_folder(folder)
     comment = made_by(provenance, "provenance.json")
     files = {
         folder / f"{file_name(table.id)}{suffix}": text

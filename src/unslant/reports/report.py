@@ -71,14 +71,14 @@ class Report:
 
         def save(page: Page) -> None:
             charts = [chart for panel in page.panels for chart in panel.charts]
-            written.extend(save_figures(charts, Path(folder), self.provenance, replace(PAPER, compared=page.compared)))
+            written.extend(save_figures(charts, folder, self.provenance, replace(PAPER, compared=page.compared)))
 
         write_all(*(partial(save, page) for page in self.pages))
         return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.export.save_tables`."""
-        return save_tables([table for panel in self.panels for table in panel.tables], Path(folder), self.provenance)
+        return save_tables([table for panel in self.panels for table in panel.tables], folder, self.provenance)
 
 
 def _unique(panel: Panel, times: Counter[tuple[type, str]]) -> Panel:
