@@ -198,6 +198,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "study contamination fair good.jsonl --stop-at 2": ("--stop-at 2", "at most 1"),
     "leaderboard fair prefers-a": ("prefers-a: a model, not questions", "--model prefers-a"),
     "audit fair result.json": ("result.json", "is a result of unslant (audit), not questions"),
+    "questions check table.parquet": ("responses that unslant recorded", "unslant report table.parquet"),
     "study probe fair good.jsonl": ("two models or more",),
     "study debias fair good.jsonl,good.jsonl": ("same name",),
     "debias fair good.jsonl --method voet --out new.jsonl": ("method 'voet'", "did you mean 'vote'?"),

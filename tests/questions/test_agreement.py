@@ -47,6 +47,25 @@ def test_two_columns_of_answers_that_agree_or_not(form: str, other: str) -> None
     assert load_questions(differing, skip_bad=True).report.skipped == {"columns with different answers": 2}
 
 
+@pytest.mark.parametrize("name", ["Key", "ans"])
+def test_a_key_that_differs_from_a_column_with_a_usual_name(name: str) -> None:
+    """In silence, a column of groups called label was read as the answers, and the one called Key was not read."""
+    with pytest.raises(InputError, match=f"the column '{name}' says option 2 .* but 'label' says option 3"):
+        load_questions(rows(**{name: FORMS["letters"], "label": [2, 1, 2, 1]}))
+    assert len(load_questions(rows(**{name: FORMS["letters"], "label": RIGHT}))) == len(RIGHT)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_groups_of_columns_that_may_be_the_options(first: bool) -> None:
+    """In silence, how often A, B and C were chosen were the options, where these columns came first."""
+    counts, texts = {"A": "70", "B": "20", "C": "10"}, {f"Option {letter}": letter * 3 for letter in "ABC"}
+    record = {"question": "Which?", **(counts | texts if first else texts | counts), "answer": "B"}
+    with pytest.raises(InputError, match="may both be the options; choose one: fields="):
+        load_questions([record])
+    chosen = load_questions([record], fields={"options": ",".join(texts)})
+    assert chosen[0].options == ("AAA", "BBB", "CCC")
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,18 @@ def test_a_letter_with_a_text_is_read_unless_the_text_is_of_another_option(answe
     assert load_questions(rows(["A) oxygen", answer]))[1].answers == {place}
     with pytest.raises(InputError, match=r"'B\) oxygen' is none of the 4 options"):
         load_questions(rows([answer, "A) oxygen", "B) oxygen"]))
+
+
+@pytest.mark.parametrize(
+    "answer", ["A) and B)", "A. B.", "(A) (B)", "A: B", "A) / B)", "A) or C)", "A) und B)", "option 1 and 3", "A) 2"]
+)
+def test_several_marks_in_one_answer_are_not_read_as_the_first(answer: str) -> None:
+    """In silence, of 'A) and B)' only A was right."""
+    for others in (["C", "D"], ["C) nitrogen"]):
+        with pytest.raises(
+            InputError, match=rf"{re.escape(repr(answer))} is none of the 4 options; .* or several: A,B"
+        ):
+            load_questions(rows([*others, answer]))
 
 
 def test_a_near_second_reading_is_a_doubt() -> None:

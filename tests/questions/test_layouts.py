@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,68 @@ def test_percentages_of_a_workbook_are_read_as_it_shows_them(tmp_path: Path) -> 
         sheet.cell(2, column).number_format = form
     book.save(tmp_path / "set.xlsx")
     assert read(tmp_path / "set.xlsx") == [("What is a tenth?", ("10%", "5.50%", "5"), {0})]
+
+
+HEAD = ["question", "A", "B", "C", "answer"]
+
+
+def workbook(path: Path, *rows: list[Any]) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def test_raised_and_lowered_signs_of_a_workbook_are_read_as_it_shows_them(tmp_path: Path) -> None:
+    """In silence, 10 to the power of 23 was 1023, and log2 8 was log28."""
+    plain = workbook(tmp_path / "plain.xlsx", HEAD, ["How many?", "1st", "2nd", "3rd", "A"])
+    parts = {"1st": ("10", "super", "23"), "2nd": ("log", "sub", "2"), "3rd": ("x", "super", "ab")}
+    runs = '<si><r><t>{}</t></r><r><rPr><vertAlign val="{}script"/></rPr><t>{}</t></r></si>'
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    shared = f'<sst xmlns="{main}">{"".join(runs.format(*part) for part in parts.values())}</sst>'
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    override = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(tmp_path / "fonts.xlsx", "w") as target:
+        for name in source.namelist():  # Excel keeps texts in a part of their own, unlike openpyxl
+            content = source.read(name).decode().replace("</Types>", override)
+            for i, cell in enumerate(parts):
+                content = content.replace(f't="inlineStr"><is><t>{cell}</t></is>', f't="s"><v>{i}</v>')
+            target.writestr(name, content)
+        target.writestr("xl/sharedStrings.xml", shared)
+    assert load_questions(tmp_path / "fonts.xlsx")[0].options == ("10²³", "log₂", "x^ab")
+
+
+def test_a_large_number_of_a_workbook_has_no_digits_that_the_sheet_has_not(tmp_path: Path) -> None:
+    rows = [HEAD, ["Avogadro's number?", 6.022e23, 3e8, 1.5, "A"]]
+    assert load_questions(workbook(tmp_path / "q.xlsx", *rows))[0].options == ("6.022e+23", "300000000", "1.5")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [["question", "options", None, None, "answer"]],
+        [["question", "options", None, None, "answer"], [None, "A", "B", "C", None]],
+        [["question", "A", "B", None, "answer"]],
+        [["question", "answer", "A", "B", None]],
+    ],
+)
+def test_values_under_no_name_of_a_column_are_not_dropped(head: list[list[Any]], tmp_path: Path) -> None:
+    """In silence, the option in a column without a name was left out."""
+    book = workbook(tmp_path / "q.xlsx", *head, ["Fruit?", "A", "apple", "pear", "A"])
+    text = "\n".join(",".join(cell or "" for cell in row) for row in [*head, ["Fruit?", "A", "apple", "pear", "A"]])
+    (tmp_path / "q.csv").write_text(text + "\n")
+    for path in (book, tmp_path / "q.csv"):
+        with pytest.raises(InputError, match=r"(row|line) 2: '.*' is in a column without a name; name every column in"):
+            load_questions(path)
+
+
+@pytest.mark.parametrize("number", ["1", "1.", "Q1", "#1", "(1)"])
+def test_the_numbers_of_questions_without_a_header_are_not_the_questions(number: str, tmp_path: Path) -> None:
+    """In silence, "1" was the question, and its text the first option."""
+    (tmp_path / "q.csv").write_text(f"{number},Fruit?,stone,apple,pear,B\n")
+    with pytest.raises(InputError, match="no header was found"):
+        load_questions(tmp_path / "q.csv")
 
 
 @pytest.mark.parametrize("name", ["set.jsonl.zst", "set.csv.bz2"])

@@ -24,7 +24,7 @@ from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record, is_missing, text_of, usual_name
 
-_ANSWERS = {"answer": (*CHOICE_FIELDS["answer"], *LAST_RESORT["answer"])}
+_ANSWERS = {"answer": (*CHOICE_FIELDS["answer"], *LAST_RESORT["answer"], "ans", "key")}
 _Read = tuple[Question, Draft]
 _MOST_PLACES = 4
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -128,14 +128,19 @@ def _answers_in(column: str, drafts: Sequence[Draft]) -> list[RawAnswer]:
 
 
 def _check_order(question: Question, draft: Draft, column: str, other: str) -> None:
-    """BadRecord if another column lists the same options in another order, and the answer is a place in one of them."""
+    """BadRecord if another column lists the same options in another order, and the answer is a place in one of them, or
+    other columns have as many other options."""
     try:
         texts, _, _ = options_in(draft.record.data, other)
     except BadRecord:
         return  # it does not list options
     texts = strip_numbering(texts)
     by_text = draft.answer.marked or as_text(str(draft.answer.value), draft.answer, 0)
-    if not by_text and texts != question.options and sorted(texts) == sorted(question.options):
+    same = sorted(texts) == sorted(question.options)
+    if "," in column and "," in other and len(texts) == len(question.options) and not same:
+        reason = f"{column!r} and {other!r} may both be the options; choose one: --fields options={other}"
+        raise BadRecord("columns with different options", reason, "options")
+    if not by_text and texts != question.options and same:
         reason = (
             f"the columns {column!r} and {other!r} list the options in different orders; choose the one that the "
             f"answer refers to: --fields options={column}, or --fields options={other}"

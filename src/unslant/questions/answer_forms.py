@@ -19,6 +19,10 @@ _MARKED = re.compile(
     r"(?:(?i:option|choice|answer)[\s_]+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?",
     re.S,
 )
+_ANOTHER = re.compile(
+    r"(?:\W|and\b|or\b|und\b|oder\b|et\b|ou\b|y\b|e\b)*(?:(?i:option|choice|answer)[\s_]*)?(?:[A-Z]|\d{1,3})\b"
+)
+"""What follows the first mark in "A) and B)", "(A) (B)" and "option 1 and 3"."""
 _BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
 _SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
 _TOGETHER = re.compile("(?=[A-Z]{2})A?B?C?D?E?F?G?H?I?J?")
@@ -149,7 +153,7 @@ def _folded(text: str) -> str:
 
 def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
     """ "option 2: text" (counted from 1), "B) text", "(B) text" or the name of an option's column; nothing where the
-    text is that of other options."""
+    text is that of other options, or names another."""
     if item in (columns := answer.columns.split(",")) and not item.isdecimal():
         return _place(columns.index(item), answer)
     match = _MARKED.fullmatch(item.strip())
@@ -158,6 +162,8 @@ def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
     place = _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
     text = (match["text"] or "").strip()
     others = as_text(text, answer, base) if text else place
+    if not others and _ANOTHER.match(text):
+        return ()  # several options, which are not written as a list
     return place if not others or {*place} & {*others} else ()
 
 

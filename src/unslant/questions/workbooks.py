@@ -28,6 +28,11 @@ _NOT_COMPUTED = re.compile(
     rb"<c r=[\"']([A-Z]+\d+)[\"'](?![^>]{0,300} t=[\"']str)[^>]{0,300}><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>"
 )
 """A formula without a value, as libraries write it; one whose value is an empty text has the type ``str``."""
+_ALIGNED = {
+    "superscript": ("^", str.maketrans("0123456789+-\N{MINUS SIGN}=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")),
+    "subscript": ("_", str.maketrans("0123456789+-\N{MINUS SIGN}=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")),
+}
+"""Alignment of a font -> the sign before a text in it that Unicode cannot write, and the signs that it can."""
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
 
@@ -41,7 +46,7 @@ def workbook_rows(content: bytes, path: Path, is_header: Callable[[list[str]], b
     load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
         most = _checked_size(content)
-        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
+        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, rich_text=True)
         sheets = dict(_sheets(book, most))
     except Exception as error:  # a damaged workbook fails in the library in many ways
         raise InputError.at(path, f"not an Excel workbook that can be read: {first_line(error)}") from None
@@ -96,10 +101,19 @@ def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[Row]]]:
         yield sheet.title, [(number, (texts + [""] * width)[:width]) for number, texts in rows]
 
 
+def _aligned(part: Any) -> str:
+    """A part of a text, with raised and lowered signs as the sheet shows them: 10²³ would otherwise be 1023."""
+    sign, signs = _ALIGNED.get(str(getattr(getattr(part, "font", None), "vertAlign", "")), ("", {}))
+    text = str(part)
+    return text.translate(signs) if {*map(ord, text)} <= signs.keys() else f"{sign}{text}"
+
+
 def _cell(cell: Any) -> str:
     value = cell.value
     if value is None:
         return ""
+    if isinstance(value, list):  # a text with parts in other fonts
+        return "".join(map(_aligned, value))
     if cell.data_type == "e":
         raise ValueError(
             f"the cell {cell.coordinate} of {cell.parent.title!r} shows the error {value}: correct it, or empty it"
@@ -119,4 +133,4 @@ def _cell(cell: Any) -> str:
             number = abs(value * 100 if "%" in sign[4] else value)
             digits = f"{number:{',' * (',' in sign[2])}.{len(sign[3] or '')}f}"
             return f"{'-' * (value < 0)}{sign[1]}{digits}{sign[4]}".strip()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
