@@ -18,6 +18,7 @@ from tests.reports.results import RESULTS
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS
 from unslant.metrics.catalogue import metric_at
+from unslant.reports.export import metrics_frame
 from unslant.studies import STUDIES, study_named
 from unslant.studies.debias.training import TrainingLog
 
@@ -133,10 +134,22 @@ def test_a_study_knows_the_metrics_that_it_shows(name: str) -> None:
         ("settings.vanilla / choice.accuracy", "settings.accuracy"),
         ("metrics.alone.BT.vanilla", "alone.vanilla"),
         ("recall.A", "recall"),
+        ("robustness.vanilla", "robustness"),  # a metric of the unbiased evaluator is called vanilla, too
+        ("models.words.robustness.vanilla", "robustness"),
+        ("average.vote.pbm.difference", "difference"),
+        ("published.cyclic.published", "published.published"),
+        ("pilot.published", None),
     ],
 )
-def test_the_object_around_a_number_says_which_metric_it_is(path: str, key: str) -> None:
+def test_the_object_around_a_number_says_which_metric_it_is(path: str, key: str | None) -> None:
     """Studies use the same words, and a name must not depend on which of them are imported."""
     for name in STUDIES:
         study_named(name)
-    assert metric_at(tuple(path.split("."))) is METRICS[key]
+    assert metric_at(tuple(path.split("."))) is (METRICS[key] if key else None)
+
+
+def test_what_a_log_reports_is_not_a_metric_of_another_study() -> None:
+    for name in STUDIES:
+        study_named(name)
+    rows = metrics_frame({"logged": {"reported": [{"name": "acc", "ours": 2, "n": 3}]}, "metrics": {"pbm": 0.5}})
+    assert list(rows["key"]) == ["metrics.pbm"]

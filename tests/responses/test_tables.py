@@ -497,6 +497,17 @@ def test_a_value_of_another_shape_is_named(more: Row, reason: str) -> None:
         load_logs([[row | more]])
 
 
+@pytest.mark.parametrize("line", [b'{"id": "q1", "question": "Wha', b'{"id": "\xe9"}', b'{"id": "\\ud800"}', b"[]"])
+def test_a_line_that_cannot_be_parsed_is_not_skipped_and_the_error_says_so(tmp_path: Path, line: bytes) -> None:
+    """It may hold an answer, and leaving out answers changes the score."""
+    (tmp_path / "log.jsonl").write_bytes(json.dumps({**LISTED, "id": 1}).encode() + b"\n" + line + b"\n")
+    with pytest.raises(InputError, match="line 2") as plain:
+        load_logs([tmp_path / "log.jsonl"])
+    with pytest.raises(InputError) as skipping:
+        load_logs([tmp_path / "log.jsonl"], skip_bad=True)
+    assert str(skipping.value) == f"{plain.value}; skip_bad leaves out only rows whose question cannot be read"
+
+
 def test_rows_whose_question_cannot_be_read_are_left_out_on_request(tmp_path: Path) -> None:
     """Some tables of texts also hold questions to be answered freely."""
     free = {"id": "free", "question": "Name a metal.", "answer": "A", "chosen": "A"}
@@ -565,7 +576,7 @@ def test_no_fault_of_an_answer_can_be_skipped(wrong: Row) -> None:
     with pytest.raises(InputError) as error:
         load_logs([rows], skip_bad=True)
     assert "item 2" in str(error.value)
-    assert "skip" not in str(error.value)
+    assert str(error.value).endswith("skip_bad leaves out only rows whose question cannot be read")
 
 
 def test_debiased_answers_say_what_was_left_out_of_a_log_and_how_it_was_read() -> None:

@@ -22,8 +22,12 @@ def metric_at(path: Sequence[str]) -> Metric | None:
     Metrics whose key names the object before it go first: which other studies are imported must not change a name, and
     their keys may end in the same word. An item of a list or mapping of numbers has their metric.
     """
-    keys = (*_with_object(path), *_with_object(path[:-1]), *reversed(path[-2:]))
-    return next(filter(None, map(METRICS.get, keys)), None)
+    named = [METRICS[key] for key in reversed(path[-2:]) if key in METRICS]
+    homes = [one.home.split(".")[:3] for one in named]
+    if len(named) == 2 and "studies" in homes[0] and homes[0] != homes[1]:
+        named.reverse()  # one study calls an item of a mapping as another calls a metric
+    keys = (*_with_object(path), *_with_object(path[:-1]))
+    return next(filter(None, (*map(METRICS.get, keys), *named)), None)
 
 
 def _with_object(path: Sequence[str]) -> Iterator[str]:

@@ -25,8 +25,8 @@ How: TypeAlias = Metric | int
 """Number format: that of a metric, or the number of decimals."""
 
 DASH = "–"
-APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
-"""Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
+APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance", "logged"})
+"""Keys below which JSON repeats metrics for each of many things, which have tables, and the account of a log."""
 _NOISE = 1e-12
 _LEAST_REST = 1e-6
 """Values closer to 1 than this differ from it by rounding alone."""

@@ -216,7 +216,7 @@ def _published_panel(result: BaseRateResult) -> Panel:
         for cell in result.published
     ]
     within = Column(f"within {TOLERANCE}", key="verdict")
-    columns = [*map(Column.of, ("published", "published.ours", "published.difference")), within]
+    columns = [*map(Column.of, ("published.published", "published.ours", "published.difference")), within]
     title = "Comparison with the paper's table 3"
     return Figure("base-rate-published-table", title, ["elicitation", "questions"], columns, rows).panel(
         title, "Unweighted mean over subjects; ties go to the first label.", id="base-rate-published", short="Table 3"

@@ -63,7 +63,7 @@ class PublishedCell(Jsonable):
     difference: float
 
 
-@metric("published", "paper", "as published", unit="share", source="P5 table 3")
+@metric("published.published", "paper", "as published", unit="share", source="P5 table 3")
 @metric("published.ours", "here", "from the scores at hand", unit="share")
 @metric("published.difference", "difference", "here minus the paper", digits=4, unit="difference")
 def published(model: str, source: str, by_elicitation: Mapping[str, Findings]) -> tuple[PublishedCell, ...]:
