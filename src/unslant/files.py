@@ -32,8 +32,6 @@ MAX_VALUES = 20_000_000
 """Most values that become Python objects: of one JSON text, of one file of questions."""
 MAX_CELLS = 500_000_000
 """Most cells of a table that stays in Arrow's memory."""
-RUN_KEY = b"unslant"
-"""Key, in the metadata of a Parquet file of responses, of the run that they came from."""
 
 
 # Reading

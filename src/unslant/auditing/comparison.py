@@ -94,7 +94,7 @@ class AuditComparison(ComparedResult):
                 *(
                     (self._key, self.runs[name].metrics.means[self._key], f"{METRICS[self._key].label}, {name}")
                     for name in self._leading()
-                ),
+                )
             ),
             panels=(
                 score_panel(self.runs),

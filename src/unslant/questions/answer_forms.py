@@ -162,9 +162,7 @@ def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
     place = _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
     text = (match["text"] or "").strip()
     others = as_text(text, answer, base) if text else place
-    if not others and _ANOTHER.match(text):
-        return ()  # several options, which are not written as a list
-    return place if not others or {*place} & {*others} else ()
+    return place if {*place} & {*others} or not (others or _ANOTHER.match(text)) else ()
 
 
 READERS: dict[str, Callable[[str, RawAnswer, int], tuple[int, ...]]] = {

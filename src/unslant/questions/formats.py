@@ -13,7 +13,6 @@ from unslant.errors import InputError, shown
 from unslant.files import (
     MAX_BYTES,
     MAX_VALUES,
-    RUN_KEY,
     Model,
     check_parquet,
     checked,
@@ -49,8 +48,6 @@ _OTHERS = {
     **dict.fromkeys((".arrow", ".feather", ".sqlite", ".db"), "save it as .parquet or .csv, one question per row"),
     **dict.fromkeys((".yaml", ".yml"), "save it as .json, a list of questions"),
 }
-_COUNTED = re.compile(r"\W*[a-z]{0,2}\W*\d+\W*", re.IGNORECASE)
-"""The number of a question: 1, 1., Q1, #1."""
 _AIKEN = re.compile(r"ANSWER:\s*(.+)", re.IGNORECASE)
 _PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
 """First bytes of files that often have the wrong suffix."""
@@ -257,7 +254,7 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     row = size = 0
     with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content))
-        if RUN_KEY in (file.schema_arrow.metadata or {}):
+        if b"unslant" in (file.schema_arrow.metadata or {}):
             reason = f"holds responses that unslant recorded: unslant report {shown(path)} draws them, --log reads them"
             raise InputError.at(path, reason)
         classes = class_names(file.schema_arrow)
@@ -345,10 +342,7 @@ def _under_header(
             continue
         # Columns without a name are the index that pandas writes, and the empty ones at the end that Excel does.
         if unnamed := [cell for i, cell in enumerate(row) if cell.strip() and not header[i] and any(header[:i])]:
-            reason = (
-                f"{unnamed[0][:60]!r} is in a column without a name; name every column in one row, such as "
-                "question,A,B,C,answer"
-            )
+            reason = f"{unnamed[0][:60]!r} is in a column without a name; write the names of all columns in one row"
             raise InputError.at(place, reason)
         yield Record(place, {name: cell for name, cell in zip(header, row, strict=True) if name})
 
@@ -369,7 +363,7 @@ def _headerless(row: list[str]) -> list[str] | None:
     """Column names for files without a header: question, options, answer letter (MMLU's own CSV files)."""
     n = len(row) - 2
     last = row[-1].strip().upper() if row else ""
-    numbered = row and _COUNTED.fullmatch(row[0].strip())  # then the question is in the second column
+    numbered = row and re.fullmatch(r"(?i)\W*[a-z]{0,2}\W*\d+\W*", row[0])  # Q1: the question is in the next column
     if n >= 2 and not numbered and len(last) == 1 and 0 <= ord(last) - ord("A") < n:
         return ["question", *(chr(ord("A") + i) for i in range(n)), "answer"]
     return None

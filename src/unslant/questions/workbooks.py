@@ -28,11 +28,8 @@ _NOT_COMPUTED = re.compile(
     rb"<c r=[\"']([A-Z]+\d+)[\"'](?![^>]{0,300} t=[\"']str)[^>]{0,300}><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>"
 )
 """A formula without a value, as libraries write it; one whose value is an empty text has the type ``str``."""
-_ALIGNED = {
-    "superscript": ("^", str.maketrans("0123456789+-\N{MINUS SIGN}=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")),
-    "subscript": ("_", str.maketrans("0123456789+-\N{MINUS SIGN}=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")),
-}
-"""Alignment of a font -> the sign before a text in it that Unicode cannot write, and the signs that it can."""
+_ALIGNED = {"superscript": "^", "subscript": "_"}
+"""What is written before raised and lowered parts of a text: 10 to the power of 23 would otherwise be 1023."""
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
 
@@ -101,19 +98,13 @@ def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[Row]]]:
         yield sheet.title, [(number, (texts + [""] * width)[:width]) for number, texts in rows]
 
 
-def _aligned(part: Any) -> str:
-    """A part of a text, with raised and lowered signs as the sheet shows them: 10²³ would otherwise be 1023."""
-    sign, signs = _ALIGNED.get(str(getattr(getattr(part, "font", None), "vertAlign", "")), ("", {}))
-    text = str(part)
-    return text.translate(signs) if {*map(ord, text)} <= signs.keys() else f"{sign}{text}"
-
-
 def _cell(cell: Any) -> str:
     value = cell.value
     if value is None:
         return ""
     if isinstance(value, list):  # a text with parts in other fonts
-        return "".join(map(_aligned, value))
+        fonts = (str(getattr(getattr(part, "font", None), "vertAlign", "")) for part in value)
+        return "".join(_ALIGNED.get(font, "") + str(part) for font, part in zip(fonts, value, strict=True))
     if cell.data_type == "e":
         raise ValueError(
             f"the cell {cell.coordinate} of {cell.parent.title!r} shows the error {value}: correct it, or empty it"

@@ -259,7 +259,7 @@ REPLACED = pattern(
     r"|\b{changing} (?:{changed}|(?:{changed} )?(?:{changed_from} )?[\"'(]{0,3}{any}[\"')]{0,2})"
     r"[^.!?\n{not_any}]{0,30}? {changed_into}\b|\b{then} {changing} {changed_into}\b)"
     r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,6} ?)?[^.?!\n{not_any}]{0,60}"
-    r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
+    r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))"
 )
 """Words that replace the answer before them by the one after them: "no, B", "scratch that: B", "I meant B"."""
 RETRACTED = pattern(r"{^retracted}|(?:^|[.!?\n-] ?){wait}\b", BEGIN_OF_LINE)
