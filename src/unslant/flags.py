@@ -30,6 +30,7 @@ from typing import (
 )
 
 from unslant.errors import InputError, one_of
+from unslant.reach import COMMAND
 
 T = TypeVar("T")
 LARGEST = 1_000_000_000
@@ -179,12 +180,13 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
     Raises:
         InputError: naming every such option and its value.
     """
+    typed = {word.partition("=")[0] for word in COMMAND.get().words}  # also with the value that is the default
     useless = [
         _flag(f) + _written(value)
         for group in groups
         for f in dataclasses.fields(group)
         if f.name not in but and (only is None or f.name in only)
-        if (value := getattr(group, f.name)) != f.default and (value or f.default != ())
+        if ((value := getattr(group, f.name)) != f.default and (value or f.default != ())) or _flag(f) in typed
     ]
     if useless:
         raise without_effect(why, useless)

@@ -53,6 +53,8 @@ from unslant.studies.instruction_boundary.study import BoundarySettings, plan
         ("study debias fair embedded --methods vote --train embedded-skewed --limit 4", "--train"),
         ("study base-rate --log x.parquet --no-nvr", "--no-nvr"),
         ("study base-rate --log x.parquet --seed 5", "--seed"),
+        ("audit --log x.parquet --seed 0", "--seed 0"),  # also where the default was typed
+        ("study unbiased --log x.parquet --seed=0", "--seed 0"),
         ("study unbiased --log x.parquet --runs 2", "--runs 2"),
         ("study unbiased fair --log x.parquet", "fair"),
         ("study unbiased fair --ranking x.csv", "--ranking"),

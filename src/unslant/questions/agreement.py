@@ -128,8 +128,7 @@ def _answers_in(column: str, drafts: Sequence[Draft]) -> list[RawAnswer]:
 
 
 def _check_order(question: Question, draft: Draft, column: str, other: str) -> None:
-    """BadRecord if another column lists the same options in another order, and the answer is a place in one of them, or
-    other columns have as many other options."""
+    """BadRecord if other columns list the options in another order, and the answer is a place, or other options."""
     try:
         texts, _, _ = options_in(draft.record.data, other)
     except BadRecord:

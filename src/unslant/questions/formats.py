@@ -361,9 +361,9 @@ def _column_names(row: list[str], columns: Collection[str]) -> set[str]:
 
 def _headerless(row: list[str]) -> list[str] | None:
     """Column names for files without a header: question, options, answer letter (MMLU's own CSV files)."""
-    n = len(row) - 2
+    # The number of a question, such as Q1, is not the question, which comes next.
+    numbered, n = re.fullmatch(r"(?i)\W*[a-z]{0,2}\W*\d+\W*", "".join(row[:1])), len(row) - 2
     last = row[-1].strip().upper() if row else ""
-    numbered = row and re.fullmatch(r"(?i)\W*[a-z]{0,2}\W*\d+\W*", row[0])  # Q1: the question is in the next column
     if n >= 2 and not numbered and len(last) == 1 and 0 <= ord(last) - ord("A") < n:
         return ["question", *(chr(ord("A") + i) for i in range(n)), "answer"]
     return None

@@ -103,8 +103,7 @@ def _cell(cell: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):  # a text with parts in other fonts
-        fonts = (str(getattr(getattr(part, "font", None), "vertAlign", "")) for part in value)
-        return "".join(_ALIGNED.get(font, "") + str(part) for font, part in zip(fonts, value, strict=True))
+        return "".join(_ALIGNED.get(getattr(part, "font", cell.font).vertAlign, "") + str(part) for part in value)
     if cell.data_type == "e":
         raise ValueError(
             f"the cell {cell.coordinate} of {cell.parent.title!r} shows the error {value}: correct it, or empty it"
