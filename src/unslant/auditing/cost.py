@@ -41,9 +41,13 @@ AT_FIRST = 2
 
 
 def estimate(
-    model: str, name: str, settings: AuditSettings, models: ModelOptions, generate: GenerateOptions,
+    model: str,
+    name: str,
+    settings: AuditSettings,
+    models: ModelOptions,
+    generate: GenerateOptions,
     outputs: AuditOutputs,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Requests and tokens, a sentence a line; nothing is kept. No server is asked and no reply is generated.
 
     A local model whose labels are scored is loaded, and scores some questions for about a second, for the time.

@@ -196,9 +196,14 @@ def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
 
 
 def mean_over_sets(
-    bootstrap: Bootstrap, values: Floats, weights: Floats, sets: Ints, bounds: tuple[float, float],
-    confidence: float = CONFIDENCE, swings: bool = False,
-) -> Estimate:  # fmt: skip
+    bootstrap: Bootstrap,
+    values: Floats,
+    weights: Floats,
+    sets: Ints,
+    bounds: tuple[float, float],
+    confidence: float = CONFIDENCE,
+    swings: bool = False,
+) -> Estimate:
     """Mean of (Q,) values over sets that count the same, however few questions they have.
 
     Five answers that are alike do not show how far their set varies, though they may weigh as much as 100 others. The

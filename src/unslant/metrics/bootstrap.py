@@ -61,10 +61,17 @@ class Bootstrap:
     """
 
     def __init__(
-        self, n_questions: int, subjects: Sequence[str] | None = None, *, contexts: Sequence[str] | None = None,
-        seed: int = 0, across_subjects: bool = False, unsure: Bools | None = None, part: bool = False,
+        self,
+        n_questions: int,
+        subjects: Sequence[str] | None = None,
+        *,
+        contexts: Sequence[str] | None = None,
+        seed: int = 0,
+        across_subjects: bool = False,
+        unsure: Bools | None = None,
+        part: bool = False,
         sets: Sequence[int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_questions, self.seed = n_questions, seed
         self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
         self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part, sets=sets)
@@ -86,9 +93,16 @@ class Bootstrap:
         return known
 
     def mean(
-        self, values: Floats, *, share: bool = True, bounds: tuple[float, float] | None = None, swings: bool = False,
-        room: Room = "bounds", note: str = "", confidence: float = CONFIDENCE,
-    ) -> Estimate:  # fmt: skip
+        self,
+        values: Floats,
+        *,
+        share: bool = True,
+        bounds: tuple[float, float] | None = None,
+        swings: bool = False,
+        room: Room = "bounds",
+        note: str = "",
+        confidence: float = CONFIDENCE,
+    ) -> Estimate:
         """Mean over the questions with a value (``nan``: has none), with its interval; see :meth:`ratio`.
 
         Args:
@@ -110,10 +124,17 @@ class Bootstrap:
         return mean.within(*bounds) if bounds else mean
 
     def ratio(
-        self, numerators: Floats, denominators: Floats, *, share: bool = True,
-        bounds: tuple[float, float] | None = None, swings: bool = False, room: Room = "bounds", note: str = "",
+        self,
+        numerators: Floats,
+        denominators: Floats,
+        *,
+        share: bool = True,
+        bounds: tuple[float, float] | None = None,
+        swings: bool = False,
+        room: Room = "bounds",
+        note: str = "",
         confidence: float = CONFIDENCE,
-    ) -> Estimate:  # fmt: skip
+    ) -> Estimate:
         """Sum of numerators over sum of denominators, (Q,) each, over the questions with a denominator above 0.
 
         The variance is that of the linearised ratio. What has bounds gets the interval of Agresti and Coull (1998) for
@@ -262,9 +283,15 @@ class Bootstrap:
         return np.concatenate([weights @ features for weights in rows])
 
     def statistic(
-        self, features: Floats, function: Statistic, n: int, *, low: float = -math.inf, high: float = math.inf,
+        self,
+        features: Floats,
+        function: Statistic,
+        n: int,
+        *,
+        low: float = -math.inf,
+        high: float = math.inf,
         unseen: Floats | None = None,
-    ) -> Estimate:  # fmt: skip
+    ) -> Estimate:
         """Any function of column totals, or the largest of several, with its bootstrap interval, cut to ``low..high``.
 
         The interval of one is percentile, with wider percentiles where few units are drawn; see

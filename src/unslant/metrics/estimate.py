@@ -319,9 +319,12 @@ def verdict(
 
 
 def verdicts(
-    estimates: Sequence[Estimate], *, null: float = 0.0, bound: float | None = None,
+    estimates: Sequence[Estimate],
+    *,
+    null: float = 0.0,
+    bound: float | None = None,
     p: Sequence[float | None] | None = None,
-) -> list[Verdict]:  # fmt: skip
+) -> list[Verdict]:
     """Verdicts on a family of estimates, their differences corrected for their number (Holm 1979).
 
     Claims of equality are not corrected: that all of a family are equal needs each to be shown at its own level

@@ -244,9 +244,13 @@ class SlotEffect:
 @metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
 @metric("preference.labels.p", "p", "test that it adds nothing, corrected for all rows", unit="p", source="Holm 1979")
 def slot_effects(
-    scores: OrderScores, kind: Kind, effects: Mapping[Unit, Effects], shares: Floats, expected: Floats,
+    scores: OrderScores,
+    kind: Kind,
+    effects: Mapping[Unit, Effects],
+    shares: Floats,
+    expected: Floats,
     bootstrap: Bootstrap,
-) -> tuple[SlotEffect, ...]:  # fmt: skip
+) -> tuple[SlotEffect, ...]:
     """The effect of every label, or of every position.
 
     Args:

@@ -29,9 +29,13 @@ FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too f
 
 
 def means(
-    values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues | None, scores: OrderScores,
-    asked: QuestionValues, rows: Bools | slice = slice(None),
-) -> Numbers:  # fmt: skip
+    values: QuestionValues,
+    bootstrap: Bootstrap,
+    phases: TwoPhaseValues | None,
+    scores: OrderScores,
+    asked: QuestionValues,
+    rows: Bools | slice = slice(None),
+) -> Numbers:
     """The mean of every metric over the questions that have it, with its interval.
 
     Args:

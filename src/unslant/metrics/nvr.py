@@ -89,9 +89,14 @@ class Nvr(Measured):
         plain=True)  # fmt: skip
 @metric("readings.gap", "gap", "one Nvr-X minus the median of the others", unit="difference")
 def nvr(
-    right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap, *,
+    right: Floats,
+    plain: Floats,
+    n_options: NDArray[np.integer],
+    labels: Sequence[str],
+    bootstrap: Bootstrap,
+    *,
     shared: Floats | None = None,
-) -> Nvr:  # fmt: skip
+) -> Nvr:
     """Nvr-X from the answers to all variants.
 
     The score is the least of the variants. Where questions differ in their number of options, it is the least within

@@ -45,10 +45,14 @@ class PairedDifference(Jsonable):
 @metric("differences.a", "this run", "value on the questions that both have")
 @metric("differences.b", "first run", "value on the questions that both have")
 def paired_difference(
-    a: OrderScores, b: OrderScores, measure_name: str = "accuracy", *,
-    measures: tuple[QuestionValues, QuestionValues] | None = None, rows: tuple[Ints, Ints] | None = None,
+    a: OrderScores,
+    b: OrderScores,
+    measure_name: str = "accuracy",
+    *,
+    measures: tuple[QuestionValues, QuestionValues] | None = None,
+    rows: tuple[Ints, Ints] | None = None,
     across_subjects: bool = False,
-) -> PairedDifference:  # fmt: skip
+) -> PairedDifference:
     """Difference of one metric of single questions over the questions that both sets of scores have.
 
     Args:

@@ -183,9 +183,11 @@ def flips(answers: Sequence[int]) -> float:
 @metric("readable", "right among readable replies", "accuracy over the replies that contain an answer", unit="share")
 @metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
 def noise_floor(
-    ids: Sequence[str], by_order: Mapping[str, Sequence[int]], by_repeat: Mapping[str, Sequence[Sequence[int]]],
+    ids: Sequence[str],
+    by_order: Mapping[str, Sequence[int]],
+    by_repeat: Mapping[str, Sequence[Sequence[int]]],
     bootstrap: Bootstrap,
-) -> Numbers:  # fmt: skip
+) -> Numbers:
     """How often two answers to a question differ: between orders, between repeats, and by order beyond repeats.
 
     Replies without an answer are in no pair; a question without a pair is left out, and N says so.

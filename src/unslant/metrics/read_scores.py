@@ -152,9 +152,14 @@ def _lists_of(column: pa.ChunkedArray, rows: NDArray[np.intp], other: NDArray[An
 
 
 def _rows_of(
-    table: pa.Table, n: int, rows: NDArray[np.intp], question: Ints, role: Ints, questions: QuestionArrays,
+    table: pa.Table,
+    n: int,
+    rows: NDArray[np.intp],
+    question: Ints,
+    role: Ints,
+    questions: QuestionArrays,
     label_offsets: Ints,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The fields of :class:`OrderRows`."""
     contents, right = _lists_of(table["contents"], rows, np.full(n, -1, np.int16))
     right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
@@ -228,9 +233,14 @@ def _standard_labels(
 
 
 def order_scores(
-    questions: QuestionArrays, groups: Mapping[int, OrderRows], labels: Sequence[str], elicitation: str = "cloze",
-    stopped: Bools | None = None, full: Bools | None = None, every_in_orders: bool = True,
-) -> OrderScores:  # fmt: skip
+    questions: QuestionArrays,
+    groups: Mapping[int, OrderRows],
+    labels: Sequence[str],
+    elicitation: str = "cloze",
+    stopped: Bools | None = None,
+    full: Bools | None = None,
+    every_in_orders: bool = True,
+) -> OrderScores:
     """Sort rows into order sets and views.
 
     The given order is the ``order`` row that shows it, or the ``given`` row; likewise the reversed one. Within one

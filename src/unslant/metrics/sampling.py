@@ -57,9 +57,15 @@ class Sampling:
     """
 
     def __init__(
-        self, n_questions: int, subjects: Sequence[str] | None = None, contexts: Sequence[str] | None = None,
-        across_subjects: bool = False, *, part: bool = False, sets: Sequence[int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_questions: int,
+        subjects: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+        across_subjects: bool = False,
+        *,
+        part: bool = False,
+        sets: Sequence[int] | None = None,
+    ) -> None:
         self._within = "sets" if across_subjects else "subjects"
         if across_subjects:
             subjects, contexts = None if sets is None else [str(s) for s in sets], subjects

@@ -137,9 +137,12 @@ def credit_of(questions: Sequence[Question], picks: Sequence[set[int]]) -> Float
 @metric("shortcuts.excess", "more than by chance", "followed when wrong minus by chance", unit="difference")
 @metric("applies", "applies", "questions for which the shortcut picks an option", unit="share")
 def shortcuts(
-    questions: Sequence[Question], chosen: Sequence[int | None] | Ints, *, bootstrap: Bootstrap | None = None,
+    questions: Sequence[Question],
+    chosen: Sequence[int | None] | Ints,
+    *,
+    bootstrap: Bootstrap | None = None,
     rows: Sequence[int] | None = None,
-) -> tuple[Shortcut, ...]:  # fmt: skip
+) -> tuple[Shortcut, ...]:
     """Measure every shortcut.
 
     Args:

@@ -249,9 +249,13 @@ def represented(scores: OrderScores) -> Floats:
 
 
 def room_left_out(
-    value: float, scores: OrderScores, bootstrap: Bootstrap, measured: QuestionValues,
-    metric: QuestionMetric | None = None, rows: Bools | Ints | slice = slice(None),
-) -> tuple[float, float]:  # fmt: skip
+    value: float,
+    scores: OrderScores,
+    bootstrap: Bootstrap,
+    measured: QuestionValues,
+    metric: QuestionMetric | None = None,
+    rows: Bools | Ints | slice = slice(None),
+) -> tuple[float, float]:
     """How far below and above the mean of :func:`extended` values changes may move it that no question checked shows.
 
     A question left out is predicted to keep its answer in every order, so the prediction errs in one direction only. If

@@ -30,9 +30,15 @@ from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
 
 def debias(
-    model: Any = None, questions: Any = None, /, *, log: Any = (), progress: Progress = no_progress,
-    settings: AnswerSettings | None = None, **options: Unpack[AnswerKeywords],
-) -> Answers:  # fmt: skip
+    model: Any = None,
+    questions: Any = None,
+    /,
+    *,
+    log: Any = (),
+    progress: Progress = no_progress,
+    settings: AnswerSettings | None = None,
+    **options: Unpack[AnswerKeywords],
+) -> Answers:
     """Answer every question with a debiasing method, as ``unslant debias`` does.
 
     Args:

@@ -49,9 +49,15 @@ class QuestionPool:
     """
 
     def __init__(
-        self, models: Sequence[str], values: Mapping[str, Floats], score: str, sets: Sequence[int] | None = None,
-        subjects: Sequence[str] | None = None, contexts: Sequence[str] | None = None, across_subjects: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        models: Sequence[str],
+        values: Mapping[str, Floats],
+        score: str,
+        sets: Sequence[int] | None = None,
+        subjects: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+        across_subjects: bool = False,
+    ) -> None:
         self.models, self.score, self._values = list(models), score, values
         questions = len(values[score])
         self._unsure = values.get(UNSURE, np.zeros((questions, len(models)))) == 1
@@ -127,9 +133,14 @@ class QuestionPool:
         return np.asarray(np.divide(mask, sizes[self._set], out=np.zeros(len(mask)), where=mask))
 
     def mean(
-        self, values: Floats, bounds: tuple[float, float] = SHARE, confidence: float = CONFIDENCE,
-        swings: bool = False, lacking: str = _UNSCORED, models: Sequence[int] = (),
-    ) -> Estimate:  # fmt: skip
+        self,
+        values: Floats,
+        bounds: tuple[float, float] = SHARE,
+        confidence: float = CONFIDENCE,
+        swings: bool = False,
+        lacking: str = _UNSCORED,
+        models: Sequence[int] = (),
+    ) -> Estimate:
         """Mean over sets of (Q,) values of some models, with its interval; ``lacking`` says why there is none."""
         mask = np.isfinite(values)
         if not self._everywhere(mask):
