@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks.planted import Planted, Weights, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
+from unslant.metrics.labels import Place
 from unslant.metrics.preference import by_part, in_words, listed, when_unsure
-from unslant.metrics.preference.habit import Place, _compared, places_of
+from unslant.metrics.preference.habit import _compared, places_of
 from unslant.metrics.sampling import holm
 from unslant.presentations import ALPHABETS
 

@@ -7,7 +7,7 @@ are one. Slots are numbered from the top; ``last`` is slot n-1 of each question,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -90,6 +90,34 @@ def at_slot(values: Floats, slot: NDArray[np.integer]) -> Floats:
 def ordinal(place: int) -> str:
     """``first`` for 0."""
     return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
+
+
+class Place(NamedTuple):
+    """A position and the label that usually appears there: 0 first, -1 last; None is the middle one, or the two.
+
+    Of a habit also which of the two is meant (``None``: cannot be known), and whether it is taken or avoided.
+    """
+
+    rank: int | None
+    kind: Kind | None = None
+    taken: bool = True
+
+    def among(self, n: int) -> Floats:
+        """(n,) 1 at this place of n; zeros where there is no such place."""
+        at = np.arange(n)
+        if self.rank is None:
+            return np.asarray((at == (n - 1) // 2) | (at == n // 2), np.float64)
+        return np.asarray(at == self.rank + n * (self.rank < 0), np.float64)
+
+    def name(self, kind: Kind, labels: Sequence[str], sizes: Iterable[int]) -> str:
+        """``A`` (of the standard ``labels``), ``the last label``, ``the second position``, for numbers of options."""
+        sizes = set(sizes)
+        if kind == "label" and (len(sizes) == 1 or (self.rank is not None and self.rank >= 0)):
+            return " or ".join(labels[i] for i in np.flatnonzero(self.among(max(sizes))).tolist())
+        if self.rank is None:
+            return f"{'the' if kind == 'label' or all(n % 2 for n in sizes) else 'a'} middle {kind}"
+        rank = {-1: "last", -2: "second to last"}.get(self.rank) or ordinal(self.rank)
+        return f"the {rank} {kind}"
 
 
 @dataclass(frozen=True)

@@ -254,6 +254,32 @@ def unit_means(unit: Codes, codes: Codes, *values: Floats) -> tuple[Codes, list[
     return codes[first], [by_unit(one, row) / np.bincount(row)[:, None] for one in values]
 
 
+def moments(values: Floats, codes: Codes) -> tuple[Floats, Floats, Floats]:
+    """(G, 1) sizes, (G, F) means and (G, F) variances of groups of (Q, F) values; the variance of one value is nan."""
+    sizes = np.bincount(codes)[:, None].astype(np.float64)
+    means = _sums(values, codes, len(sizes)) / sizes
+    squares = _sums((values - means[codes]) ** 2, codes, len(sizes))
+    return sizes, means, np.divide(squares, sizes - 1, out=np.full_like(squares, np.nan), where=sizes > 1)
+
+
+def brown_forsythe(sizes: Floats, means: Floats, variances: Floats) -> Floats:
+    """(F,) p of "groups have the same mean", from :func:`moments` of at least two groups of two values or more.
+
+    Brown and Forsythe (1974), with the degrees of freedom of Mehrotra (1997): a group may vary more than another. By
+    the plain F test, a fair model with 12 questions of a subject that it finds hard among 120 easy ones had a habit of
+    subjects in two samples of three.
+    """
+    from scipy.special import fdtrc
+
+    variances, shares = np.maximum(variances, 1e-9), sizes / sizes.sum()
+    apart = (sizes * (means - (shares * means).sum(axis=0)) ** 2).sum(axis=0)
+    by_chance = (1 - shares) * variances
+    expected = by_chance.sum(axis=0)
+    upper = expected**2 / ((variances**2 * (1 - 2 * shares)).sum(axis=0) + (shares * variances).sum(axis=0) ** 2)
+    lower = expected**2 / (by_chance**2 / (sizes - 1)).sum(axis=0)
+    return np.asarray(fdtrc(upper, lower, apart / expected))
+
+
 def student(sampling: Sampling, values: Floats) -> tuple[float, float]:
     """t and two-sided p of "the mean is 0" for (Q,) values, without nan; p is nan for fewer than two."""
     finite = np.isfinite(values)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.labels import Effects, Kind, Unit, ordinal
-from unslant.metrics.sampling import Codes, Sampling, holm, student, unit_means
+from unslant.metrics.labels import Effects, Kind, Place, Unit
+from unslant.metrics.sampling import Codes, Sampling, brown_forsythe, holm, moments, student, unit_means
 
 LEVEL = 0.01
 """Joint level of all tests that name a place: a false alarm costs more here than a missed habit."""
@@ -33,34 +33,6 @@ MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Fewest unsure questions in which a habit is looked for."""
-
-
-class Place(NamedTuple):
-    """A position and the label that usually appears there: 0 first, -1 last; None is the middle one, or the two.
-
-    Of a habit also which of the two is meant (``None``: cannot be known), and whether it is taken or avoided.
-    """
-
-    rank: int | None
-    kind: Kind | None = None
-    taken: bool = True
-
-    def among(self, n: int) -> Floats:
-        """(n,) 1 at this place of n; zeros where there is no such place."""
-        at = np.arange(n)
-        if self.rank is None:
-            return np.asarray((at == (n - 1) // 2) | (at == n // 2), np.float64)
-        return np.asarray(at == self.rank + n * (self.rank < 0), np.float64)
-
-    def name(self, kind: Kind, labels: Sequence[str], sizes: Iterable[int]) -> str:
-        """``A`` (of the standard ``labels``), ``the last label``, ``the second position``, for numbers of options."""
-        sizes = set(sizes)
-        if kind == "label" and (len(sizes) == 1 or (self.rank is not None and self.rank >= 0)):
-            return " or ".join(labels[i] for i in np.flatnonzero(self.among(max(sizes))).tolist())
-        if self.rank is None:
-            return f"{'the' if kind == 'label' or all(n % 2 for n in sizes) else 'a'} middle {kind}"
-        rank = {-1: "last", -2: "second to last"}.get(self.rank) or ordinal(self.rank)
-        return f"the {rank} {kind}"
 
 
 Places = tuple[Place, ...]
@@ -286,8 +258,8 @@ class HabitSearch:
         none = np.isin(codes, np.flatnonzero([not habits[h].places for h in nearest]))
         _, (rest,) = unit_means(self.sampling.unit[rows][none], codes[none], pulls[none])
         least = PART * max(np.abs(habit.pulls).max(initial=0.0) for habit in habits)
-        errors = rest.std(axis=0, ddof=1) / math.sqrt(len(rest)) if len(rest) > 1 else math.inf
-        excluded = not none.any() or bool((np.abs(rest.mean(axis=0)) + 2 * errors < least).all())
+        sizes, means, variances = moments(rest, np.zeros(len(rest), np.int64))  # of one unit, the variance is unknown
+        excluded = not len(rest) or bool((np.abs(means) + 2 * np.sqrt(variances / sizes) < least).all())
         together = {name: meaning for some, meaning in groups for name in some}
         return p, together if len(groups) > 1 else {}, excluded
 
@@ -309,34 +281,21 @@ def _compared(pulls: Floats, codes: Codes, sizes: Ints, unit: Codes) -> tuple[fl
 
     And (S,) the place of the clearest pull in each subject: from 1, negative if avoided; 0 where none is significant.
     Questions on one passage, of (Q,) ``unit``, can share a pull by chance: their mean is one observation.
-
-    The test is Brown and Forsythe's (1974) with Mehrotra's degrees of freedom (1997), which lets subjects vary more or
-    less. By the plain F test, a fair model with 12 questions of a subject that it finds hard among 120 easy ones had a
-    habit of subjects in two samples of three.
     """
-    from scipy.special import fdtrc, stdtrit
+    from scipy.special import stdtrit
 
     rest = pulls.copy()
     for n in np.unique(sizes):
         rest[sizes == n] -= pulls[sizes == n].mean(axis=0)
     codes, (pulls, rest) = unit_means(unit, codes, pulls, rest)
-    members, counts = np.eye(codes.max() + 1)[:, codes], np.bincount(codes)[:, None].astype(np.float64)
+    counts, means, variances = moments(rest, codes)
     several = counts[:, 0] > 1
-    left = int((counts[several] - 1).sum())
-    if several.sum() < 2 or not left:
+    if several.sum() < 2:
         return 1.0, np.zeros(len(counts), np.int64)
-    means, freedom = members @ rest / counts, counts[several] - 1
-    squares = (members @ (rest - means[codes]) ** 2)[several]
-    variances, shares = np.maximum(squares / freedom, 1e-9), counts[several] / counts[several].sum()
-    apart = counts[several] * (means[several] - (shares * means[several]).sum(axis=0)) ** 2
-    by_chance = (1 - shares) * variances
-    expected = by_chance.sum(axis=0)
-    upper = expected**2 / ((variances**2 * (1 - 2 * shares)).sum(axis=0) + (shares * variances).sum(axis=0) ** 2)
-    lower = expected**2 / (by_chance**2 / freedom).sum(axis=0)
-    p = min(holm(fdtrc(upper, lower, apart.sum(axis=0) / expected).tolist()))
-    means = members @ pulls / counts
-    spread = np.broadcast_to(squares.sum(axis=0) / left, means.shape).copy()
-    spread[several] = np.maximum(spread[several], variances)  # few questions of a subject may vary little by chance
+    p = min(holm(brown_forsythe(counts[several], means[several], variances[several]).tolist()))
+    left, means = int((counts[several] - 1).sum()), moments(pulls, codes)[1]
+    pooled = np.nansum(variances * (counts - 1), axis=0) / left
+    spread = np.fmax(pooled, variances)  # few questions of a subject may vary little by chance
     clear = means / np.sqrt(np.maximum(spread, 1e-9) / counts)
     best = np.abs(clear).argmax(axis=1)
     clearest = np.where(several, clear[np.arange(len(best)), best], 0.0)
