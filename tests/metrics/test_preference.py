@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from benchmarks.planted import Planted, Weights, at, middle, none, planted_score
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
 from unslant.metrics.labels import Place
 from unslant.metrics.preference import by_part, in_words, listed, when_unsure
-from unslant.metrics.preference.habit import _compared, places_of
+from unslant.metrics.preference.habit import Habit, HabitSearch, Places, _compared, places_of
 from unslant.metrics.sampling import holm
 from unslant.presentations import ALPHABETS
 
@@ -589,3 +591,23 @@ def test_every_answer_the_same_label() -> None:
     few = preference(read_scores(ask(make_questions(5, (3,)), always(label_a))))
     said = "every answer in every order is A (the first position); 5 questions are too few to call it a preference"
     assert (few.finding, few.phrase) == ("open", said)
+
+
+def test_the_search_for_a_habit_keeps_the_terms_of_few_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 26 options, 3,000 sets of places are tried, each with terms of every question."""
+    made: list[weakref.ref[Any]] = []
+    most = 0
+    of_places = HabitSearch._habit
+
+    def counted(search: HabitSearch, places: Places) -> Habit:
+        nonlocal most
+        habit = of_places(search, places)
+        made.append(weakref.ref(habit.terms))
+        most = max(most, sum(one() is not None for one in made))
+        return habit
+
+    monkeypatch.setattr(HabitSearch, "_habit", counted)
+    scores = planted_scores(Planted(label=at(0, 2.0, 1), knows=0.2), 60, sizes=(6,))
+    assert preference(scores).takes == ("A", "B")
+    assert most <= 10  # those of the last set, and with each of the seven places more
+    assert len(made) > 40

@@ -114,16 +114,20 @@ class HabitSearch:
         # how many of the places shown each covers: the middle of four options covers two
         covers = {place: round(max(place.among(n).sum() for n in self.sizes)) for place in self.places}
         for size in range(min(MOST, max(1, max(self.sizes) // 2)) + 1):
-            sets = (places for k in range(size + 1) for places in combinations(self.places, k))
-            habits = [self._habit(places) for places in sets if sum(map(covers.__getitem__, places)) == size]
-            fits = [float(self._explained(habit).sum()) for habit in habits]
-            near = [(habit, fit) for habit, fit in zip(habits, fits, strict=True) if fit >= (1 - PART**2) * max(fits)]
-            # A or C, rather than not B and not D
-            near.sort(key=lambda fitted: ((fitted[0].pulls < 0).sum(), len(fitted[0].places), -fitted[1]))
-            if best := next((habit for habit, _ in near if self._is_all(habit)), None):
+            every = (places for k in range(size + 1) for places in combinations(self.places, k))
+            sets = [places for places in every if sum(map(covers.__getitem__, places)) == size]
+            # habits are made again: of 26 options there are 3,000 sets, each with terms of every question
+            fits, avoided = list[float](), list[int]()
+            for habit in map(self._habit, sets):
+                fits.append(float(self._explained(habit).sum()))
+                avoided.append(int((habit.pulls < 0).sum()))
+            least = (1 - PART**2) * max(fits)
+            near = [i for i, fit in enumerate(fits) if fit >= least]
+            near.sort(key=lambda i: (avoided[i], len(sets[i]), -fits[i]))  # A or C, rather than not B and not D
+            if best := next((habit for habit in (self._habit(sets[i]) for i in near) if self._is_all(habit)), None):
                 break
         else:
-            best = habits[int(np.argmax(fits))]._replace(adequate=False)
+            best = self._habit(sets[int(np.argmax(fits))])._replace(adequate=False)
         return best if self.moved(best) > 0 else self._habit(())
 
     def moved(self, habit: Habit) -> float:
