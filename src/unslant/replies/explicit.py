@@ -19,7 +19,7 @@ from unslant.replies.grammar import (
     options_of,
     pattern,
 )
-from unslant.replies.reading import CONFLICT, Outcome, Reading, Unreadable
+from unslant.replies.reading import CONFLICT, SHORT, Outcome, Reading, Unreadable
 
 _CUED = {"answer field": "{field_cue}{slot}", "cue": "{sentence_cue}{slot}", "choice": "{choosing}{slot}"}
 _SAID = {
@@ -79,6 +79,17 @@ _OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
+_TENTATIVE = pattern(
+    r"{signs}(?:{doubt}[,.;:-]{1,3} ?(?:{^but$}[ ,]{0,2})?(?:{^tentative$}[ ,:]{0,3})?"
+    r"|{lead}{^tentative$}[ ,:]{0,3}){lead}(?P<said>{one})(?: ?{tail_word})?(?:[,;]? ?\(?(?:{^but$} )?{doubt})?"
+    r"(?:,? ?{^why$}(?:(?!{^but$})[^.!?\n{not_any}]){0,150})?{signs}",
+    parts={
+        "signs": r"[^\w{not_any}]{0,9}",
+        "doubt": r"[^.!?\n{not_any}]{0,30}{^unsure$}[^,.!?\n{not_any}]{0,30}",
+        "lead": r"(?:{lead_word$}[ ,:]{0,3}){0,4}(?:(?:{the} )?{answer_noun} {copula} )?",
+    },
+)
+"""A reply that says no more than one option, with doubt: "not sure, but B", "maybe B?"."""
 UNKNOWN_LABEL = pattern(
     r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0
 )
@@ -324,6 +335,14 @@ def bare_lines(reading: Reading) -> Outcome:
     if len(runs) == 1 and reading.breaks_off_at_first(answer):
         raise Unreadable("cut off")
     return answer, "line"
+
+
+def tentative(reading: Reading) -> Outcome:
+    """The one option of a reply that names it with doubt, and says nothing else: "Not sure, but B", "Maybe B?"."""
+    match = _TENTATIVE.fullmatch(reading.plain) if len(reading.plain) <= SHORT else None
+    if match is None or kind_of(match["said"]) == Kind.WORD:
+        return None
+    return reading.answer(match["said"]), "tentative"
 
 
 def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
