@@ -4,8 +4,8 @@ The reply is cleaned (:mod:`text`), every mention of an option becomes one chara
 mentions that are denied, hedged, supposed or asked about are masked (:mod:`reading`). Then the first of :data:`RULES`
 that applies reads it; each returns its name, by which :attr:`Extracted.rule` records it.
 
-A reply that is ambiguous or contradictory, hesitates between options or only lists them is ``unparsed``, however else
-it might be read.
+A reply that is ambiguous, contradictory, hedged ("maybe B") or only lists the options is ``unparsed``, however else it
+might be read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from unslant.replies import every_option
 from unslant.replies.collapse import LABEL_WORDS, SIGN_LABELS, collapser
-from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit, tentative
+from unslant.replies.explicit import UNKNOWN_LABEL, bare_lines, explicit, unsure
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -120,7 +120,6 @@ _ASIDE = pattern(r"\b{aside}\Z")
 _NUMBERS = pattern(
     r"{numbers_lead}{0,2}(?P<said>{by_word}(?:{joined}{by_word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z"
 )
-_LEAD = r"(?:{lead_word$}[ ,:]{0,3}){0,4}(?:(?:{the} )?{answer_noun} {copula} )?"
 _IN_SERIES = pattern(r"(?:\w,? {and_or}|\b{relative}) {one}|{one},? {and_or} (?:\w|{masked})|{^both$}")
 
 
@@ -380,6 +379,6 @@ def only_mention(reading: Reading) -> Outcome:
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit, every_option.most_probable, reasoned, every_option.all_but, called_right, every_option.one_by_one,
     bare_lines, opening, every_option.statement_verdicts, every_option.none_stated, every_option.left_over, concluded,
-    option_text, numbers, yes_or_no, part_of_text, every_option.both, only_mention, tentative,
+    option_text, numbers, yes_or_no, part_of_text, every_option.both, only_mention, unsure,
 )  # fmt: skip
 """In the order in which they are tried."""

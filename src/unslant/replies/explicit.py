@@ -79,9 +79,8 @@ _OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _JUDGED = pattern("{marked_correct}")
 _PAST = pattern("{^past_choice$}")
-_TENTATIVE = pattern(
-    r"{signs}(?:{doubt}[,.;:-]{1,3} ?(?:{^but$}[ ,]{0,2})?(?:{^tentative$}[ ,:]{0,3})?"
-    r"|{lead}{^tentative$}[ ,:]{0,3}){lead}(?P<said>{one})(?: ?{tail_word})?(?:[,;]? ?\(?(?:{^but$} )?{doubt})?"
+_UNSURE = pattern(
+    r"{signs}{doubt}[,.;:-]{1,3} ?(?:{^but$}[ ,]{0,2})?{lead}(?P<said>{one})(?: ?{tail_word})?"
     r"(?:,? ?{^why$}(?:(?!{^but$})[^.!?\n{not_any}]){0,150})?{signs}",
     parts={
         "signs": r"[^\w{not_any}]{0,9}",
@@ -89,7 +88,7 @@ _TENTATIVE = pattern(
         "lead": r"(?:{lead_word$}[ ,:]{0,3}){0,4}(?:(?:{the} )?{answer_noun} {copula} )?",
     },
 )
-"""A reply that says no more than one option, with doubt: "not sure, but B", "maybe B?"."""
+"""A reply that says no more than one option in spite of doubt: "not sure, but B"."""
 UNKNOWN_LABEL = pattern(
     r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?!I [a-z])(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0
 )
@@ -337,12 +336,12 @@ def bare_lines(reading: Reading) -> Outcome:
     return answer, "line"
 
 
-def tentative(reading: Reading) -> Outcome:
-    """The one option of a reply that names it with doubt, and says nothing else: "Not sure, but B", "Maybe B?"."""
-    match = _TENTATIVE.fullmatch(reading.plain) if len(reading.plain) <= SHORT else None
+def unsure(reading: Reading) -> Outcome:
+    """The one option that a reply names in spite of doubt, and says nothing else: "Not sure, but B"."""
+    match = _UNSURE.fullmatch(reading.plain) if len(reading.plain) <= SHORT else None
     if match is None or kind_of(match["said"]) == Kind.WORD:
         return None
-    return reading.answer(match["said"]), "tentative"
+    return reading.answer(match["said"]), "unsure"
 
 
 def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:

@@ -43,7 +43,7 @@ CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 WITHHELD = "content_filter"
 """The reason of a reply that the filter of a provider ended or withheld, which is a refusal."""
-_IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "tentative", "reason", "statement")
+_IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "unsure", "reason", "statement")
 """Rules that read an answer which is not said to be one: a reply that was cut off could have gone on to deny it."""
 _BY_PLACE = ("opening", "line", "last line")
 """Rules that read an answer from where it is: one in a review of all options may be anywhere."""
