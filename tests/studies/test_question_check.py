@@ -60,7 +60,7 @@ def test_every_oddity_is_counted() -> None:
         "the wording of an earlier question": (2, "again"),
         "another right answer under the same wording": (2, "q1"),
         "special tokens spelled": (1, "token"),
-        "HTML entities": (1, "markup"),
+        "HTML entities or tags": (1, "markup"),
         "damaged characters": (1, "encoding"),
         "a date among other options": (1, "spreadsheet"),
     }  # fmt: skip
@@ -69,6 +69,22 @@ def test_every_oddity_is_counted() -> None:
     assert "more often than by chance" in found.summary(width=200)
     assert found.positions.counts[0] > 40
     assert found.positions.p < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"question": "What is<br>this?"}, "HTML entities or tags"),
+        ({"options": ["<b>x</b>", "y"]}, "HTML entities or tags"),
+        ({"options": ["img/cat.png", "img/dog.png"]}, "names of pictures"),
+        ({"question": "What is it? ![](fig/1.JPG)"}, "names of pictures"),
+        ({"question": 'What is it? <img src="paste-1">'}, "names of pictures"),
+    ],
+)
+def test_what_a_page_shows_and_a_text_does_not_is_counted(changed: dict[str, Any], name: str) -> None:
+    plain = {"question": "Is 3 < 4, and what is b > 3 in a.py or in webp?", "options": ["x", "y"], "answer": 0}
+    assert name not in {oddity.name for oddity in unslant.check_questions([plain]).oddities}
+    assert name in {oddity.name for oddity in unslant.check_questions([plain | changed]).oddities}
 
 
 def test_every_column_is_shown_with_three_values() -> None:

@@ -33,7 +33,10 @@ _SPECIAL = re.compile(
     r"<[|｜][^|｜<>]{1,40}[|｜]>|</?s>|<(?:bos|eos|pad|unk|mask|(?:start|end)_of_turn|/?think)>|\[/?INST\]|<</?SYS>>"
     r"|\[(?:CLS|SEP|PAD|MASK|UNK)\]"
 )
-_ENTITY = re.compile(r"&(?:[a-z]{2,8}\d?|#\d{1,6}|#x[0-9a-f]{1,5});", re.IGNORECASE)
+_HTML = re.compile(
+    r"(?i)&(?:[a-z]{2,8}\d?|#\d{1,6}|#x[0-9a-f]{1,5});|<br ?/?>|</(?:p|div|span|[biu]|em|strong|su[bp])>"
+)
+_PICTURE = re.compile(r"<img\b|[\w)\]/-]\.(?:png|jpe?g|gif|svg|webp|bmp)\b", re.IGNORECASE)
 _DAMAGED = re.compile("\N{REPLACEMENT CHARACTER}|â€|[ÃÂ][\x80-\xbf]")
 """What text in UTF-8 becomes when it is read as Latin-1 or Windows-1252: an apostrophe begins with â€, é is Ã©."""
 
@@ -237,13 +240,10 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("another right answer under the same wording", lambda q: q.id in disputed, "one of them is wrong"),
         ("a long beginning that another has", lambda q: q.id in on_passages, "passages belong in a field context"),
         ("special tokens spelled", within(_SPECIAL), "taken for text where the tokenizer allows it"),
-        ("HTML entities", within(_ENTITY), "asked as they are written, such as &amp;; decode them in the file"),
+        ("HTML entities or tags", within(_HTML), "asked as they are written, such as &amp; or <br>; decode them first"),
+        ("names of pictures", within(_PICTURE), "asked as they are written: the model does not see the pictures"),
         ("damaged characters", within(_DAMAGED), "decoded wrongly before; save the file again from its source"),
-        (
-            "a date among other options",
-            lambda q: dates_in(q.options),
-            "a spreadsheet may have made it of a fraction such as 1/2",
-        ),
+        ("a date among other options", lambda q: dates_in(q.options), "a spreadsheet makes such dates of 1/2 or 1-2"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
     rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
