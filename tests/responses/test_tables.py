@@ -19,7 +19,8 @@ from tests.command_line import unslant
 from unslant import audit, debias
 from unslant.errors import InputError
 from unslant.responses import Response, Responses, above_one
-from unslant.responses.importers import Log, Logged, joined, joining, load_logs
+from unslant.responses.importers import Head, Log, Logged, joined, joining, load_logs
+from unslant.responses.importers.registry import read_log
 
 TEXTS = ["Fenton", "Redhill", "Millbrook", "Langdale"]
 ROWS: list[dict[str, Any]] = [
@@ -584,3 +585,12 @@ def test_debiased_answers_say_what_was_left_out_of_a_log_and_how_it_was_read() -
     notes = debias(log=[*rows, {**FREE, "id": 4}], method="none", skip_bad=True).notes
     assert [note for note in notes if note.startswith("Rows left out because their question cannot be read: 1;")]
     assert [note for note in notes if note.startswith("Answers 1, 2 of the table are read as places counted from 0")]
+
+
+def test_pages_with_the_same_labels_share_them() -> None:
+    """Of 100 labels on every page, their texts take most of the memory."""
+    rows = [{"id": f"q{i}", "labels": ["10", "11"], "answer": "10", "logprobs": [-0.1, -2.5]} for i in range(3)]
+    (log,) = read_log(Head.of_table([json.loads(json.dumps(row)) for row in rows], "log"))
+    assert isinstance(log, Log)
+    assert [page.labels for page in log.pages] == [("10", "11")] * 3
+    assert all(page.labels is log.pages[0].labels for page in log.pages)

@@ -94,9 +94,9 @@ def counting_doubt(readings: Sequence[Readings]) -> tuple[str, ...]:
     )
 
 
-# A large log repeats the same few answers, orders and texts on every page; one shared object for all of them takes a
-# fraction of the memory.
-_shared_places, _shared = lru_cache(maxsize=1000)(frozenset[int]), lru_cache(maxsize=1000)(tuple[int, ...])
+# A large log repeats the same few answers, orders, labels and texts on every page; one shared object for all of them
+# takes a fraction of the memory.
+_shared_places, _shared = lru_cache(maxsize=1000)(frozenset[int]), lru_cache(maxsize=1000)(tuple[Any, ...])
 
 
 def _as_scores(items: Sequence[Any]) -> list[Any]:
@@ -259,7 +259,7 @@ class PageRow:
         if not (options or scored or self.names["labels"]) and (parts := split_options(question)):
             question, options = parts[0], tuple(map(intern, parts[1]))
         usual = any(set(names) == set(alphabet[: len(names)]) for alphabet in ALPHABETS.values())
-        labels = tuple(map(str, self.listed("labels"))) or (names if usual else ())
+        labels = _shared(tuple(map(str, self.listed("labels")))) or (names if usual else ())
         self.own_labels = bool(labels)
         labels = labels or labels_for(ALPHABETS["A"], len(options))
         labels = labels or alphabetical(list(self.by_label(scored)) if scored else [])
