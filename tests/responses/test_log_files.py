@@ -375,9 +375,3 @@ def test_tables_of_the_same_questions_share_their_texts(tmp_path: Path) -> None:
     assert [table.run.model for table in tables] == ["fair", "prefers-a", "fair"]
     assert tables[0].questions is tables[1].questions
     assert len(tables[2].questions) == 2
-
-
-def test_recorded_answers_in_place_of_questions_are_named(tmp_path: Path) -> None:
-    audit("fair", "embedded", limit=2, orders="reverse").to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="holds recorded answers, not questions; such files are given with"):
-        audit("fair", tmp_path / "a.parquet")

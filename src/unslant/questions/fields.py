@@ -131,8 +131,6 @@ def find_fields(
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
             if part and part not in columns and part.split(".")[0] not in tops:
                 raise InputError.at(origin, f"column {part!r} does not exist: {one_of(part, columns)}", field=field)
-    if {"question_id", "contents", "elicitation"} <= {*columns}:  # a table of responses
-        raise InputError.at(origin, "holds recorded answers, not questions; such files are given with --log")
     for field in needed:
         if not names.get(field):
             raise InputError.at(
