@@ -32,8 +32,6 @@ MAX_VALUES = 20_000_000
 """Most values that become Python objects: of one JSON text, of one file of questions."""
 MAX_CELLS = 500_000_000
 """Most cells of a table that stays in Arrow's memory."""
-RUN_KEY = b"unslant"
-"""Where the metadata of a file of responses holds the run."""
 
 
 # Reading

@@ -10,7 +10,6 @@ import pytest
 from scipy.integrate import trapezoid
 
 from benchmarks.coverage import (
-    LEAST,
     MODELS,
     MOST,
     SETS,
@@ -120,7 +119,7 @@ def test_the_page_has_the_whole_table() -> None:
     assert all(f"N = {n} |" in strong for n in STRONG_QUESTIONS)
     covered = re.findall(r"\| (\d\.\d{3})(\*?) \(", strong)
     assert len(covered) > 300
-    assert min(float(value) for value, _ in covered) >= LEAST
+    assert min(float(value) for value, _ in covered) >= 0.92  # the error of 600 repeats allowed for, as the page says
     assert max(float(value) for value, edge in covered if not edge) <= MOST + 0.014
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
-from unslant.errors import InputError, one_of
+from unslant.errors import InputError, one_of, shown
 from unslant.questions.answer_forms import RawAnswer
 from unslant.questions.numbering import is_scheme, names_on, split_options, strip_numbering, without_options
 from unslant.questions.pinned import find_pinned, pinned_in
@@ -131,6 +131,9 @@ def find_fields(
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
             if part and part not in columns and part.split(".")[0] not in tops:
                 raise InputError.at(origin, f"column {part!r} does not exist: {one_of(part, columns)}", field=field)
+    if {"question_id", "contents", "elicitation"} <= {*columns}:
+        reason = f"holds responses that unslant recorded: unslant report {shown(origin)} draws them, --log reads them"
+        raise InputError.at(origin, reason)
     for field in needed:
         if not names.get(field):
             raise InputError.at(

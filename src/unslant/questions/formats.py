@@ -13,7 +13,6 @@ from unslant.errors import InputError, shown
 from unslant.files import (
     MAX_BYTES,
     MAX_VALUES,
-    RUN_KEY,
     Model,
     check_parquet,
     checked,
@@ -255,9 +254,6 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     row = size = 0
     with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content))
-        if RUN_KEY in (file.schema_arrow.metadata or {}):
-            reason = f"holds responses that unslant recorded: unslant report {shown(path)} draws them, --log reads them"
-            raise InputError.at(path, reason)
         classes = class_names(file.schema_arrow)
         for batch in file.iter_batches(_ROWS):
             size += batch.nbytes

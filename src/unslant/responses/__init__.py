@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unslant.arrays import Bools, Floats, first_best, release_memory
-from unslant.files import RUN_KEY
 from unslant.presentations import Presentation
 from unslant.questions.question import JudgingQuestion, Question, canonical_line
 from unslant.responses.run import Run as Run
@@ -331,8 +330,8 @@ def above_one(table: pa.Table) -> Floats:
 
 # The file of a table
 
-QUESTIONS_KEY, DIGEST_KEY = b"unslant.questions", b"unslant.digest"
-"""Where the metadata of the file holds the questions, and the checksum of these and the run."""
+RUN_KEY, QUESTIONS_KEY, DIGEST_KEY = b"unslant", b"unslant.questions", b"unslant.digest"
+"""Where the metadata of the file holds the run, the questions and their checksum."""
 
 
 def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: str | Path | IO[bytes]) -> None:

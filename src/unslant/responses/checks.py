@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from unslant.arrays import TIE_TOLERANCE, Ints
 from unslant.errors import InputError, first_line
-from unslant.files import MAX_BYTES, RUN_KEY, opened_parquet, parquet_batches, parse_json, read_parquet
+from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
 from unslant.questions.question import Question, question_of
-from unslant.responses import DIGEST_KEY, QUESTIONS_KEY, SCHEMA, STATUSES, compressed, digest_of_file
+from unslant.responses import DIGEST_KEY, QUESTIONS_KEY, RUN_KEY, SCHEMA, STATUSES, compressed, digest_of_file
 from unslant.responses.run import Run
 
 MOST_POSITIVE = 1e-4
