@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from benchmarks.planted import Planted, Weights, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
 from unslant.metrics.labels import Place
 from unslant.metrics.preference import by_part, in_words, listed, when_unsure
 from unslant.metrics.preference.habit import Habit, HabitSearch, Places, _compared, places_of
-from unslant.metrics.sampling import holm
+from unslant.metrics.sampling import brown_forsythe, holm, moments
 from unslant.presentations import ALPHABETS
 
 from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, last, leaning, make_questions, one_hot
@@ -203,6 +204,40 @@ def test_subjects_that_vary_more_do_not_differ_in_their_habit(sizes: tuple, spre
         p_values.append(_compared(pulls, codes, np.full(len(codes), 4), np.arange(len(codes)))[0])
     for level in (0.01, 0.05):
         assert np.mean(np.less(p_values, level)) <= level + 3 * np.sqrt(level * (1 - level) / 600)
+
+
+def test_the_test_between_groups_is_that_of_brown_and_forsythe() -> None:
+    """By the formulas of their paper, with the degrees of freedom of Mehrotra (1997, eq. 2)."""
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 20):
+        groups = [rng.normal(rng.normal(0, 0.2), rng.uniform(1, 2), rng.integers(20, 60)) for _ in range(count)]
+        sizes, means = np.asarray([len(one) for one in groups]), np.asarray([one.mean() for one in groups])
+        variances, whole = np.asarray([one.var(ddof=1) for one in groups]), np.concatenate(groups)
+        weighted = [(1 - n / len(whole)) * variance for n, variance in zip(sizes, variances, strict=True)]
+        statistic = sum(sizes * (means - whole.mean()) ** 2) / sum(weighted)
+        of_errors = 1 / sum((one / sum(weighted)) ** 2 / (n - 1) for one, n in zip(weighted, sizes, strict=True))
+        squares = sum(variances**2) + (sum(sizes * variances) / len(whole)) ** 2
+        of_groups = sum(weighted) ** 2 / (squares - 2 * sum(sizes * variances**2) / len(whole))
+        p = brown_forsythe(*moments(whole[:, None], np.repeat(np.arange(count), sizes)))
+        assert p == pytest.approx(scipy.stats.f.sf(statistic, of_groups, of_errors))
+
+
+@pytest.mark.parametrize("sizes", [(2, 8), (2, 100), (5, 100), (12, 120), (2, 2, 2, 100), (3,) * 20, (2,) * 19 + (99,)])
+@pytest.mark.parametrize("often", [0.1, 0.25, 0.5])
+def test_few_choices_that_agree_do_not_differ_from_the_rest(sizes: tuple[int, ...], often: float) -> None:
+    """Choices agree by chance: p was below 0.01 in up to 0.73 of the samples without any difference."""
+    rng, codes = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
+    p = [brown_forsythe(*moments((rng.random((len(codes), 1)) < often) * 1.0, codes)).item() for _ in range(600)]
+    for level in (0.01, 0.05):
+        assert np.mean(np.less(p, level)) <= level + 3 * np.sqrt(level * (1 - level) / 600)
+
+
+def test_a_small_subject_where_every_answer_is_a_has_the_habit_of_the_others() -> None:
+    """Of a model of words that nearly always takes A, 8 unsure questions were all A: p was 0 in 0.67 of the samples."""
+    model = Planted(label=at(0, 4.0), hard=True, taste=1.0)
+    names = ("large",) * 300 + ("small",) * 16
+    scores = [replace(planted_scores(model, 316, seed=seed), subjects=names) for seed in range(20)]
+    assert sum(preference(one).subjects_p < 0.01 for one in scores) <= 2
 
 
 def test_the_caveat_is_said_of_the_parts_whose_kind_is_unknown() -> None:

@@ -267,16 +267,19 @@ def brown_forsythe(sizes: Floats, means: Floats, variances: Floats) -> Floats:
 
     Brown and Forsythe (1974), with the degrees of freedom of Mehrotra (1997): a group may vary more than another. By
     the plain F test, a fair model with 12 questions of a subject that it finds hard among 120 easy ones had a habit of
-    subjects in two samples of three.
+    subjects in two samples of three. Few values may vary little by chance: a group of up to :data:`LEAST_UNITS` + 1
+    counts as varying at least as all do together. Else p is 0 where two or five choices of a subject happen to agree.
     """
     from scipy.special import fdtrc
 
-    variances, shares = np.maximum(variances, 1e-9), sizes / sizes.sum()
+    left, shares = sizes - 1, sizes / sizes.sum()
+    pooled = (variances * left).sum(axis=0) / left.sum()
+    variances = np.maximum(variances, np.maximum(pooled * np.minimum(1, LEAST_UNITS / left), 1e-9))
     apart = (sizes * (means - (shares * means).sum(axis=0)) ** 2).sum(axis=0)
     by_chance = (1 - shares) * variances
     expected = by_chance.sum(axis=0)
     upper = expected**2 / ((variances**2 * (1 - 2 * shares)).sum(axis=0) + (shares * variances).sum(axis=0) ** 2)
-    lower = expected**2 / (by_chance**2 / (sizes - 1)).sum(axis=0)
+    lower = expected**2 / (by_chance**2 / left).sum(axis=0)
     return np.asarray(fdtrc(upper, lower, apart / expected))
 
 
