@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unslant.auditing as unslant_auditing
 from tests.command_line import unslant
 from tests.fakes import RuleModel
+from tests.metrics.synthetic import make_questions
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import InputError, Leaderboard, ModelError, Question, audit, compare, leaderboard, load_questions
 from unslant.auditing.comparison import AuditComparison
@@ -461,3 +463,31 @@ def test_numbers_that_depend_on_how_many_orders_are_shown_are_compared_only_in_a
     alike = Baseline.read(tmp_path / "every.json", AuditResult).compared_with(every)
     assert {"consistency", "pbm", "vote_accuracy", "robust_accuracy"} < {*alike.to_dict()["baseline"]}
     assert len(paired(("a", few), ("b", few)).differences) == 6
+
+
+def test_orders_that_failed_or_were_left_out_by_design_do_not_hide_a_number_from_a_baseline_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean number of orders was compared: it differs with one failed prompt, two phases and --until."""
+    monkeypatch.setattr(unslant_auditing, "MOST_WHOLE", 20)
+    monkeypatch.setattr(unslant_auditing, "PART", 16)
+    questions = make_questions(60, (3, 4, 4))
+    model = RuleModel(
+        lambda stem, labels, texts: [(1.5 if i == 0 else 1.0) * len(text) for i, text in enumerate(texts)]
+    )
+    whole, phases, until = (audit(model, questions, **how) for how in ({"orders": "all"}, {}, {"until": 0.2}))
+    assert whole.run.two_phase is None
+    assert phases.run.two_phase is not None
+    table = whole.responses.table
+    last = max(i for i, kind in enumerate(table["kind"].to_pylist()) if kind == "order")
+    lost = AuditResult.of(replace(whole.responses, table=table.take([i for i in range(len(table)) if i != last])))
+    assert lost.metrics.counts.incomplete == 1
+    for now, before in ((lost, whole), (whole, lost), (phases, whole), (whole, phases), (until, whole)):
+        (tmp_path / "before.json").write_text(json.dumps(before.to_dict()))
+        changes = Baseline.read(tmp_path / "before.json", AuditResult).compared_with(now).to_dict()["baseline"]
+        assert {"consistency", "pbm", "vote_accuracy", "robust_accuracy"} < {*changes}
+    less = audit(model, questions, orders="latin")
+    (tmp_path / "before.json").write_text(json.dumps(whole.to_dict()))
+    changes = Baseline.read(tmp_path / "before.json", AuditResult).compared_with(less)
+    assert not {"consistency", "pbm", "vote_accuracy", "robust_accuracy"} & {*changes.to_dict()["baseline"]}
+    assert "over different numbers of orders: voted" in " ".join(changes.summary(details=True).split())

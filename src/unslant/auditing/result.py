@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -248,8 +247,9 @@ class AuditResult(RecordedResult):
 
     def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
         was_scored = ("replies",) in earlier  # null: for words it is an object of numbers
-        of_pages, before = self.variance_components, earlier.get(("variance_components", "orders"))
-        unlike = of_pages is not None and before and not math.isclose(of_pages.orders, before["value"], rel_tol=1e-4)
+        at = ("metrics", "counts", "orders")
+        orders = ((k, earlier.get((*at, str(n)), {"value": 0})["value"]) for n, k in self.metrics.counts.orders.items())
+        unlike = any(k != before and min(k, before) > 1 for k, before in orders)
         left_out = OF_ALL_ORDERS if unlike else ("pbm",) * (was_scored != self.scores.is_scored)
         return [path for path in self.compared_numbers if path[-1] not in left_out]
 
@@ -321,8 +321,7 @@ def orders_meant(scores: OrderScores) -> Ints:
     orders are about these, also where they are estimated for a question shown in fewer."""
     kind = scores.n_options * (scores.width + 1) + scores.movable
     most = np.zeros(kind.max() + 1, np.int64)
-    for block in scores.blocks:
-        np.maximum.at(most, kind[block.index], block.k)
+    np.maximum.at(most, kind, scores.order_counts)
     return np.asarray(most[kind])
 
 

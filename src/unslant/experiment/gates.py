@@ -144,7 +144,8 @@ class Baseline:
         keys = {metric_of(".".join(path)).key: None for path in result.compared_numbers} | of
         compared = {pair.measure for _, pair in comparison.differences}
         if left := [whole.label(key) for key in keys if key not in compared]:
-            remarks.append(f"Missing or undefined in one, or on different scales: {listed(left, MOST_NAMES)}.")
+            why = "Missing or undefined in one, on different scales or over different numbers of orders"
+            remarks.append(f"{why}: {listed(left, MOST_NAMES)}.")
         return whole
 
     def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:

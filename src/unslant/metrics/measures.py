@@ -88,6 +88,7 @@ class Counts:
         one_order: questions shown in a single order though they have more.
         sampled_orders: questions shown in a sample of their orders.
         by_options: questions per option count.
+        orders: option count -> the most orders that such a question was shown in; 0 where orders are missing.
     """
 
     questions: int
@@ -105,6 +106,7 @@ class Counts:
     one_order: int
     sampled_orders: int
     by_options: Mapping[int, int]
+    orders: Mapping[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +236,7 @@ def _counts(scores: OrderScores) -> Counts:
         one_order=int(((counts == 1) & (orders > 1)).sum()),
         sampled_orders=int(((counts > 0) & (counts < orders)).sum()),
         by_options={int(n): int(number) for n, number in zip(sizes, numbers, strict=True)},
+        orders={n: int(counts[scores.n_options == n].max()) for n in sizes.tolist()},
     )
 
 
