@@ -27,6 +27,7 @@ ROW = {"question": "Is it so?", "options": ["yes", "no"], "answer": 0}
         ("add --elicit=generate", "add --elicit generate", 'add elicit="generate"'),
         ("use --orders=24, or all", "use --orders 24, or all", "use orders=24, or all"),
         ("--fields subject=COLUMN", "--fields subject=COLUMN", 'fields={"subject": "COLUMN"}'),
+        ("--fields 'answer=The key'", "--fields 'answer=The key'", 'fields={"answer": "The key"}'),
         ("try --extra-body '{\"k\":1}' (or", "try --extra-body '{\"k\":1}' (or", "try extra_body='{\"k\":1}' (or"),
         ("or --method=vote:orders=3.", "or --method vote:orders=3.", 'or method="vote:orders=3".'),
         (

@@ -57,8 +57,9 @@ def _flag(option: re.Match[str]) -> str:
 
 def _argument(option: re.Match[str]) -> str:
     name, value, key = option[1].replace("-", "_"), option[2], option[3]
-    if option[5]:  # --extra-body '{"top_k": 1}'
-        return f"{name}={option[5]}"
+    if option[5]:  # --extra-body '{"top_k": 1}', --fields 'question=MY COLUMN'
+        key, _, column = option[5].strip("'").partition("=")
+        return f"{name}={option[5]}" if "{" in key else f'{name}={{"{key}": "{column}"}}'
     if key:  # --fields question=COLUMN
         return f'{name}={{"{key}": "{option[4] or ""}"}}'
     if value is None:
@@ -252,9 +253,7 @@ def load_row(home: str, what: str) -> Any:
     try:
         return getattr(needed(module, what), name)
     except AttributeError:
-        raise ModelError(
-            f"{what}: there is no {name} in {module}; install a version of its package that has it"
-        ) from None
+        raise ModelError(f"{what}: there is no {name} in {module}; install a version that has it") from None
 
 
 _OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)

@@ -180,7 +180,7 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
     Raises:
         InputError: naming every such option and its value.
     """
-    typed = {word.partition("=")[0] for word in COMMAND.get().words}  # also with the value that is the default
+    typed = COMMAND.get().typed  # also with the value that is the default
     useless = [
         _flag(f) + _written(value)
         for group in groups

@@ -236,10 +236,12 @@ class Command:
     Attributes:
         words: all words, for the run store.
         repeatable: for provenance, the words without those that say where to write, what to store and what to show.
+        typed: names of the options that the user typed, not a file.
     """
 
     words: tuple[str, ...] = ()
     repeatable: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
 
 
 ON_INTERRUPT: list[Callable[[], None]] = []

@@ -332,6 +332,15 @@ def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
     assert written("b.json")["provenance"]["settings"] == block["settings"]
 
 
+def test_defaults_that_were_not_typed_are_not_refused(unslant: Run) -> None:
+    """With ``seed = 0`` in a file of settings, --log was refused."""
+    assert unslant("audit", "fair", "--limit", 4, "--responses", "a.parquet", "--seed", 0, "-q").code == 0
+    Path("unslant.toml").write_text('[audit]\nseed = 0\norders = "auto"\n')
+    assert unslant("audit", "--log", "a.parquet", "-q").code == 0
+    ran = unslant("audit", "--log", "a.parquet", "--orders", "auto")
+    assert ran.err == "error: --log reads recorded responses: leave out --orders auto, which has no effect here\n"
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [

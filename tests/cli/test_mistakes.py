@@ -197,6 +197,9 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "study contamination fair good.jsonl --last-layers -1": ("--last-layers -1", "0 or more"),
     "study contamination fair good.jsonl --stop-at 2": ("--stop-at 2", "at most 1"),
     "leaderboard fair prefers-a": ("prefers-a: a model, not questions", "--model prefers-a"),
+    "audit good.jsonl fair": ("fair: a model, not questions", "give it first"),
+    "audit fair https://host/q.csv": ("https://host/q.csv: download it", "hub:ORG/NAME"),
+    "audit table.parquet": ("table.parquet: questions or responses (--log), not a model",),
     "audit fair result.json": ("result.json", "is a result of unslant (audit), not questions"),
     "questions check table.parquet": ("responses that unslant recorded", "unslant report table.parquet"),
     "study probe fair good.jsonl": ("two models or more",),
@@ -246,6 +249,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
 OPENS = (
     "audit prefer-a",
     "audit good.jsonl",
+    "audit table.parquet",
     "leaderboard good.jsonl",
     "audit embedded-skewed",
     "audit org/",

@@ -338,7 +338,7 @@ def test_a_prior_is_carried_over_to_questions_that_only_share_their_numbers() ->
 
 def test_questions_measured_are_not_fitted_on(tiny: TransformersModel, tmp_path: Path) -> None:
     renamed = [replace(q.relisted((3, 1, 0, 2)), id=f"other-{i}") for i, q in enumerate(QUESTIONS)]
-    with pytest.raises(InputError, match="bnp is fitted on 2 of the 6 questions that it is measured on"):
+    with pytest.raises(InputError, match="bnp is fitted on 2 of the 6 measured questions"):
         unslant.debias(tiny, QUESTIONS, method="bnp", train=renamed[4:])
     with pytest.raises(InputError, match="the adapter is fitted on 1 of the 6"):
         unslant.train(tiny, renamed[:1], tmp_path, held_out=QUESTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -55,12 +56,31 @@ def test_a_key_that_differs_from_a_column_with_a_usual_name(name: str) -> None:
     assert len(load_questions(rows(**{name: FORMS["letters"], "label": RIGHT}))) == len(RIGHT)
 
 
+@pytest.mark.parametrize("numbers", [["0", "1", "2", "3"], [1, 2, 3, 4], [3, 1, 0, 2]])
+def test_a_key_that_numbers_the_questions_is_not_an_answer(numbers: list[Any]) -> None:
+    """Files of few questions with such a key were refused, since it could be read as places."""
+    found = load_questions(rows(key=numbers, answer=FORMS["letters"]))
+    assert [question.answers for question in found] == [{i} for i in RIGHT]
+
+
+@pytest.mark.parametrize("number", ["70", "0.7", "70%", 70])
+def test_numbers_in_columns_for_each_option_are_not_options(number: Any) -> None:
+    """Files that say how often each option was chosen were refused, also where they were read right."""
+    texts = [{f"Option {letter}": text * 2 for letter in "ABC"} for text in ("x", "5")]
+    records = [{"question": "Which?", **one, **dict.fromkeys("ABC", number), "answer": "B"} for one in texts]
+    assert [question.options for question in load_questions(records)] == [("xx",) * 3, ("55",) * 3]
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_two_groups_of_columns_that_may_be_the_options(first: bool) -> None:
     """In silence, how often A, B and C were chosen were the options, where these columns came first."""
-    counts, texts = {"A": "70", "B": "20", "C": "10"}, {f"Option {letter}": letter * 3 for letter in "ABC"}
+    counts, texts = {"A": "few", "B": "some", "C": "most"}, {f"Option {letter}": letter * 3 for letter in "ABC"}
     record = {"question": "Which?", **(counts | texts if first else texts | counts), "answer": "B"}
-    with pytest.raises(InputError, match="may both be the options; choose one: fields="):
+    groups = sorted([",".join(counts), ",".join(texts)], reverse=not first)
+    either = ", or ".join(f'fields={{"options": "{group}"}}' for group in groups)
+    with pytest.raises(
+        InputError, match=f"list different options; choose the one that the answer refers to: {re.escape(either)};"
+    ):
         load_questions([record])
     chosen = load_questions([record], fields={"options": ",".join(texts)})
     assert chosen[0].options == ("AAA", "BBB", "CCC")

@@ -130,7 +130,7 @@ def test_a_letter_with_a_text_is_read_unless_the_text_is_of_another_option(answe
 
 
 @pytest.mark.parametrize(
-    "answer", ["A) and B)", "A. B.", "(A) (B)", "A: B", "A) / B)", "A) or C)", "A) und B)", "option 1 and 3", "A) 2"]
+    "answer", ["A) and B)", "A. B.", "(A) (B)", "A: B", "A) / B)", "A) or C)", "A) und B)", "A) & B", "option 1 and 3"]
 )
 def test_several_marks_in_one_answer_are_not_read_as_the_first(answer: str) -> None:
     """In silence, of 'A) and B)' only A was right."""
@@ -139,6 +139,27 @@ def test_several_marks_in_one_answer_are_not_read_as_the_first(answer: str) -> N
             InputError, match=rf"{re.escape(repr(answer))} is none of the 4 options; .* or several: A,B"
         ):
             load_questions(rows([*others, answer]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "option"),
+    [
+        ("A) A large dog", "a large, brown dog"),
+        ("A. 5 mg/kg", "5 mg per kg"),
+        ("A) 2", "two"),
+        ("A) X-rays", "X rays"),
+        ("A. E. coli", "Escherichia coli"),
+        ("A. I, II", "I and II"),
+        ("A) B and C", "both B and C"),
+        ("A) A", "vitamin A"),
+        ("option 1: 3 dogs", "three dogs"),
+        ("option 1. 3", "three"),
+    ],
+)
+def test_a_mark_is_read_where_its_text_begins_with_a_letter_or_number(answer: str, option: str) -> None:
+    """They were taken for a second mark, and files in which a text differs from its option were refused."""
+    first = {"question": "Which?", "options": [option, "x", "y", "z"], "answer": answer}
+    assert [q.answers for q in load_questions([first, *rows(["B) carbon dioxide", "D. argon gas"])])] == [{0}, {1}, {3}]
 
 
 def test_a_near_second_reading_is_a_doubt() -> None:

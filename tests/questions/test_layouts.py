@@ -215,8 +215,10 @@ def workbook(path: Path, *rows: list[Any]) -> Path:
 def test_raised_and_lowered_signs_of_a_workbook_are_read_as_it_shows_them(tmp_path: Path) -> None:
     """In silence, 10 to the power of 23 was 1023, and log2 8 was log28."""
     plain = workbook(tmp_path / "plain.xlsx", HEAD, ["How many?", "1st", "2nd", "3rd", "A"])
-    parts = {"1st": ("10", "super", "23"), "2nd": ("log", "sub", "2"), "3rd": ("x", "super", "ab")}
-    runs = '<si><r><t>{}</t></r><r><rPr><vertAlign val="{}script"/></rPr><t>{}</t></r></si>'
+    parts = {"1st": ("10", "super", "-", "3"), "2nd": ("log", "sub", "2", " "), "3rd": ("x", "super", "ab", "")}
+    parts["How many?"] = "Which is the 5", "super", "t", "h"
+    one = '<r><rPr>{}<vertAlign val="{}script"/></rPr><t xml:space="preserve">{}</t></r>'
+    runs = f"<si><r><t>{{0}}</t></r>{one.format('', '{1}', '{2}')}{one.format('<b/>', '{1}', '{3}')}</si>"
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     shared = f'<sst xmlns="{main}">{"".join(runs.format(*part) for part in parts.values())}</sst>'
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
@@ -228,7 +230,7 @@ def test_raised_and_lowered_signs_of_a_workbook_are_read_as_it_shows_them(tmp_pa
                 content = content.replace(f't="inlineStr"><is><t>{cell}</t></is>', f't="s"><v>{i}</v>')
             target.writestr(name, content)
         target.writestr("xl/sharedStrings.xml", shared)
-    assert load_questions(tmp_path / "fonts.xlsx")[0].options == ("10^23", "log_2", "x^ab")
+    assert read(tmp_path / "fonts.xlsx") == [("Which is the 5th", ("10^-3", "log_2 ", "x^ab"), {0})]
 
 
 def test_a_large_number_of_a_workbook_has_no_digits_that_the_sheet_has_not(tmp_path: Path) -> None:
@@ -243,6 +245,8 @@ def test_a_large_number_of_a_workbook_has_no_digits_that_the_sheet_has_not(tmp_p
         [["question", "options", None, None, "answer"], [None, "A", "B", "C", None]],
         [["question", "A", "B", None, "answer"]],
         [["question", "answer", "A", "B", None]],
+        [["question", "A", "B", "answer", None]],
+        [["question", "answer", "options", None, None]],
     ],
 )
 def test_values_under_no_name_of_a_column_are_not_dropped(head: list[list[Any]], tmp_path: Path) -> None:
@@ -253,6 +257,17 @@ def test_values_under_no_name_of_a_column_are_not_dropped(head: list[list[Any]],
     for path in (book, tmp_path / "q.csv"):
         with pytest.raises(InputError, match=r"(row|line) 2: '.*' is in a column without a name; write the names"):
             load_questions(path)
+
+
+def test_remarks_after_the_last_column_are_not_read(tmp_path: Path) -> None:
+    """Files with such remarks, for which no column has a name, were refused."""
+    rows = [HEAD, ["Fruit?", "stone", "apple", "pear", "B", None, "ask Kim"], ["Sum?", "1", "2", "3", "A", "too easy?"]]
+    assert read(workbook(tmp_path / "q.xlsx", *rows)) == [
+        ("Fruit?", ("stone", "apple", "pear"), {1}),
+        ("Sum?", ("1", "2", "3"), {0}),
+    ]
+    with pytest.raises(InputError, match="'apple' is in a column without a name"):
+        read(workbook(tmp_path / "q.xlsx", HEAD, ["Fruit?", "stone", "apple", "pear", "pear", "apple"]))
 
 
 @pytest.mark.parametrize("number", ["1", "1.", "Q1", "#1", "(1)"])

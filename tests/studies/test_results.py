@@ -183,6 +183,8 @@ def test_what_is_not_a_path_is_refused_in_one_line(wrong: Any, subtests: pytest.
             what = "folder" if name.startswith("save") else "path"
             with subtests.test(name), pytest.raises(InputError, match=f"^{what} of type {type(wrong).__name__}: give"):
                 getattr(result, name)(wrong)
+    with pytest.raises(InputError, match=r"^width 'x': give a whole number"):
+        audited().summary(width="x")  # type: ignore[arg-type]
     for read in (audited().to_pandas, audited().plot):
         with pytest.raises(InputError, match=r"audit: no (table|chart) 3: use one of"):
             read(3)

@@ -250,7 +250,7 @@ class Seen:
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Note the command; InputError on an empty value, as of an unset variable, and on a withheld secret."""
-        words, repeatable, typed = list(commands), list(commands), list[str]()
+        words, repeatable, typed, names = list(commands), list(commands), list[str](), set[str]()
         for argument, token in values_of(arguments):
             reach, name = reach_of(argument), argument.field_info.name
             empty = token.source == _TYPED and not token.value and token.implicit_value is not True
@@ -267,10 +267,11 @@ class Seen:
                 )
             value = words_of(argument, token, self._words)
             words += value
+            names |= {argument.name} if token.source == _TYPED else set()
             if name not in NOT_REPEATED:
                 repeatable += value
                 typed += value if token.source == _TYPED else []
-        self.command, self.typed = Command(tuple(words), tuple(repeatable)), tuple(typed)
+        self.command, self.typed = Command(tuple(words), tuple(repeatable), frozenset(names)), tuple(typed)
 
 
 def _undecoded(word: str) -> str:

@@ -7,7 +7,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from unslant.reach import (
     OUTPUTS,
     TYPED_HOSTS,
     WITHHELD,
-    Command,
     Reach,
     host_of,
     reason_to_type,
@@ -48,7 +47,7 @@ def repeat(
     print(printable(f"unslant {shlex.join(seen.command.words)}"), file=sys.stderr)  # the file may be someone else's
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
     words = seen.command.words if writes else (*COMMAND.get().words, *seen.typed)
-    COMMAND.set(Command(words, seen.command.repeatable))
+    COMMAND.set(replace(seen.command, words=words))
     perform(command, bound)
 
 

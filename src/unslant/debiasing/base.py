@@ -251,9 +251,7 @@ def check_apart(what: str, fitted: Sequence[Question], measured: Sequence[Questi
     """Raise InputError if some of the questions measured are among those fitted on; ``what`` is fitted."""
     asked = set(map(wording, fitted))
     if n := sum(wording(question) in asked for question in measured):
-        raise InputError(
-            f"{what} is fitted on {n:,} of the {len(measured):,} questions that it is measured on; give it others"
-        )
+        raise InputError(f"{what} is fitted on {n:,} of the {len(measured):,} measured questions; give it others")
 
 
 def counted_reasons(reasons: Mapping[str, int]) -> str:

@@ -165,9 +165,7 @@ class _SetScorer(Debiaser):
         marked = Question(question.id, question.stem, tuple(marks), frozenset(), question.context)
         (prompt,) = self.cloze.prompts(present(marked, alphabet=self.asker.alphabet))
         if prompt.messages:
-            raise InputError(
-                "set-based scoring cuts the prompt in pieces, which chat templates do not allow: leave out --chat"
-            )
+            raise InputError("set-based scoring cuts the prompt, which chat templates do not allow: leave out --chat")
         pieces = prompt.text.splitlines(keepends=True)
         places = [i for i, piece in enumerate(pieces) if mark in piece]
         rows = pieces[places[0] : places[-1] + 1] if places else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +28,7 @@ from unslant.questions.records import BadRecord, Record, is_missing, text_of, us
 _ANSWERS = {"answer": (*CHOICE_FIELDS["answer"], *LAST_RESORT["answer"], "ans", "key")}
 _Read = tuple[Question, Draft]
 _MOST_PLACES = 4
+_NUMBER = re.compile(r"\s*(?:[-+]?[\d.,]+ ?%?)?\s*")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d\d?-{_MONTH}|{_MONTH}-\d\d")
 """What a spreadsheet, and a CSV file saved by one, makes of 1/2 or 10-20 (20-Oct in MedMCQA)."""
@@ -78,6 +80,9 @@ def agreements(
         if column in used or (column == names.get("answer") and not all(draft.answer.marked for _, draft in read)):
             continue
         raw = _answers_in(column, [draft for _, draft in read])
+        keys = {str(one.value) for one in raw}
+        if usual_name(column) == "key" and len(keys) == len(raw) and all(map(_NUMBER.fullmatch, keys)):
+            continue  # it numbers the questions
         ways: list[list[frozenset[int]]] = []
         for kind, base in product(_READERS, (0, 1)):
             ways.append([_options_named(one, kind, base) for one in raw])
@@ -88,7 +93,12 @@ def agreements(
             for other, named in zip(others, best, strict=True):
                 other[column] = named
     rest = [column for column in columns if column not in names["options"].split(",") and "options" not in given]
-    lists = [*find_columns(rest, {}, CHOICE_FIELDS)["options"], *filter(None, [",".join(option_columns(rest))])]
+    group = option_columns(rest)
+    cells = (text_of(lookup(draft.record.data, column)) for column in group for _, draft in read)
+    options = (option for question, _ in read for option in question.options)
+    if all(map(_NUMBER.fullmatch, cells)) and not all(map(_NUMBER.fullmatch, options)):
+        group = []  # counts or shares, such as how often each option was chosen
+    lists = [*find_columns(rest, {}, CHOICE_FIELDS)["options"], *filter(None, [",".join(group)])]
     for (question, draft), other in zip(read, others, strict=True):
         yield draft.record, partial(_agreeing, question, draft, names, other, lists)
 
@@ -134,17 +144,15 @@ def _check_order(question: Question, draft: Draft, column: str, other: str) -> N
     except BadRecord:
         return  # it does not list options
     texts = strip_numbering(texts)
-    by_text = draft.answer.marked or as_text(str(draft.answer.value), draft.answer, 0)
-    same = sorted(texts) == sorted(question.options)
-    if "," in column and "," in other and len(texts) == len(question.options) and not same:
-        reason = f"{column!r} and {other!r} may both be the options; choose one: --fields options={other}"
-        raise BadRecord("columns with different options", reason, "options")
-    if not by_text and texts != question.options and same:
-        reason = (
-            f"the columns {column!r} and {other!r} list the options in different orders; choose the one that the "
-            f"answer refers to: --fields options={column}, or --fields options={other}"
-        )
-        raise BadRecord("columns with different orders", reason, "options")
+    if sorted(texts) == sorted(question.options):
+        by_text = draft.answer.marked or as_text(str(draft.answer.value), draft.answer, 0)
+        what, differ = "list the options in different orders", not by_text and texts != question.options
+    else:
+        what, differ = "list different options", "," in column and "," in other and len(texts) == len(question.options)
+    if differ:
+        one, two = (f"--fields {shlex.quote(f'options={name}')}" for name in (column, other))
+        why = f"the columns {column!r} and {other!r} {what}; choose the one that the answer refers to: {one}, or {two}"
+        raise BadRecord(f"columns that {what}", why, "options")
 
 
 def _as_yes(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
@@ -179,13 +187,12 @@ def _agreeing(
                 ", ".join(f"option {i + 1} ({question.options[i][:40]!r})" for i in sorted(places)) or "none"
                 for places in (named, question.answers)
             )
+            one, two = (f"--fields {shlex.quote(f'answer={name}')}" for name in (names["answer"], other))
             reason = (
                 f"the marks of the options say {right}; correct one, or leave the column out: --fields answer="
                 if draft.answer.marked
-                else f"{names['answer']!r} says {right}; choose one: --fields answer={names['answer']}, or "
-                f"--fields answer={other}"
+                else f"{names['answer']!r} says {right}; choose one: {one}, or {two}"
             )
-            raise BadRecord(
-                "columns with different answers", f"the column {other!r} says {said}, but {reason}", "answer"
-            )
+            reason = f"the column {other!r} says {said}, but {reason}"
+            raise BadRecord("columns with different answers", reason, "answer")
     return question, draft

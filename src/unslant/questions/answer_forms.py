@@ -19,10 +19,10 @@ _MARKED = re.compile(
     r"(?:(?i:option|choice|answer)[\s_]+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?",
     re.S,
 )
-_ANOTHER = re.compile(
-    r"(?:\W|and\b|or\b|und\b|oder\b|et\b|ou\b|y\b|e\b)*(?:(?i:option|choice|answer)[\s_]*)?(?:[A-Z]|\d{1,3})\b"
-)
-"""What follows the first mark in "A) and B)", "(A) (B)" and "option 1 and 3"."""
+_AND = r"(?:and|or|und|oder|et|ou|y|e)\b"
+_OTHER = rf"(?:\W|{_AND})*(?:(?i:option|choice|answer)[\s_]*)?{{other}}"
+_ANOTHER = rf"(?:[&/,;|]|{_AND}){_OTHER}\b|(?:{_OTHER}(?:[)\].:]|\Z))+\W*\Z"
+"""What follows the first mark in "A) and B)", "(A) (B)" and "option 1 and 3", but not in "D) A and B"."""
 _BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
 _SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
 _TOGETHER = re.compile("(?=[A-Z]{2})A?B?C?D?E?F?G?H?I?J?")
@@ -162,7 +162,10 @@ def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
     place = _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
     text = (match["text"] or "").strip()
     others = as_text(text, answer, base) if text else place
-    return place if {*place} & {*others} or not (others or _ANOTHER.match(text)) else ()
+    # Only letters of options: "B. E. coli" and "A) I think so" name one.
+    letters = rf"(?!{match['letter']})[A-{chr(ord('A') + min(len(answer.options), 26) - 1)}]"
+    another = _ANOTHER.format(other=letters if match["letter"] else r"(?<=\s)\d{1,3}")
+    return place if {*place} & {*others} or not (others or re.match(another, text)) else ()
 
 
 READERS: dict[str, Callable[[str, RawAnswer, int], tuple[int, ...]]] = {

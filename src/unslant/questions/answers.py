@@ -240,9 +240,8 @@ class AnswerReader:
         if number is not None:
             return (self._in_range(number, n),)
         last = chr(ord("A") + min(n, 26) - 1)
-        allowed = (
-            f"a letter A to {last}, an index {self.base} to {n - 1 + self.base}, an option's text, or several: A,B"
-        )
+        last_index = n - 1 + self.base
+        allowed = f"a letter A to {last}, an index {self.base} to {last_index}, an option's text, or several: A,B"
         if answer.labels:
             allowed = f"a label {answer.labels[0]} to {answer.labels[-1]}, " + allowed
         for other in ("label", "text", "letter", "marked"):

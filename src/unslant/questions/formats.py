@@ -22,7 +22,7 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
-from unslant.questions.fields import CHOICE_FIELDS, option_columns
+from unslant.questions.fields import CHOICE_FIELDS, LAST_RESORT, option_columns
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record, usual_name
 from unslant.questions.workbooks import Row, workbook_rows
@@ -41,6 +41,7 @@ SUFFIXES = {
     ".pq": "parquet",
 }
 _ROWS = 16
+_LISTS = (*CHOICE_FIELDS["options"], *LAST_RESORT["options"])
 _OTHERS = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".zst", ".bz2", ".xz", ".7z", ".lz4"), "unpack it first"),
     **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or .csv, one question per row"),
@@ -311,6 +312,7 @@ def _under_header(
     rows: Iterable[Row], unit: str, columns: Collection[str], separator: str, noun: str
 ) -> Iterator[Record]:
     header: list[str] | None = None
+    open_end = False
     for number, row in rows:
         place = f"{unit} {number}"
         if not any(map(str.strip, row)):
@@ -322,6 +324,8 @@ def _under_header(
                 twice = next((name for i, name in enumerate(header) if name and name in header[:i]), None)
                 if twice is not None:
                     raise InputError.at(place, f"two columns of the header have the same name, {twice!r}")
+                last = next(filter(None, reversed(header)))
+                open_end = last in option_columns(header) or usual_name(last) in _LISTS
                 continue
             header = _headerless(row)
             if header is None:
@@ -337,8 +341,10 @@ def _under_header(
                 reason += f'; a text with {separator!r} in it must be in straight quotation marks (")'
             yield Record(place, {}, reason)
             continue
-        # Columns without a name are the index that pandas writes, and the empty ones at the end that Excel does.
-        if unnamed := [cell for i, cell in enumerate(row) if cell.strip() and not header[i] and any(header[:i])]:
+        # Columns without a name are the index that pandas writes, and at the end empty ones, or remarks. What is short,
+        # another cell's text or follows options may be an option or answer.
+        at = [i for i, cell in enumerate(row) if cell.strip() and not header[i] and any(header[:i])]
+        if unnamed := [row[i] for i in at if open_end or any(header[i:]) or len(row[i]) < 3 or row[i] in row[:i]]:
             reason = f"{unnamed[0][:60]!r} is in a column without a name; write the names of all columns in one row"
             raise InputError.at(place, reason)
         yield Record(place, {name: cell for name, cell in zip(header, row, strict=True) if name})

@@ -266,9 +266,11 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
         if not path.suffix and path.name == text and not os.path.isdir(path):
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
             if text in reference_names():
-                raise InputError(f"{text}: a model, not questions; name further models with --model={text} (-m)")
+                raise InputError(f"{text}: a model, not questions; give it first, or more with --model={text} (-m)")
             allowed = one_of(text, [*_EMBEDDED, *names] if kind == "questions" else names)
             raise InputError(f"{text!r} is neither a file nor a known question set: {allowed}, or give a path")
+        if "://" in text:
+            raise InputError(f"{text}: download it, and give the file; question sets of the Hub are named hub:ORG/NAME")
     expected = [part for name in columns.values() for part in name.split(",")]
     return Source(name or shown(stem_of(path)), text, list(iter_records(path, expected)))
 
@@ -313,10 +315,8 @@ class Bad:
         from unslant.questions.records import BadRecord
 
         if question_id in self._ids:
-            reason = (
-                f"{question_id!r} was used before ({self._ids[question_id]}); give each its own, or number them by "
-                "row: --fields id="
-            )
+            own = "give each its own, or number them by row: --fields id="
+            reason = f"{question_id!r} was used before ({self._ids[question_id]}); {own}"
             raise BadRecord("id used twice", reason, "id")
         self._ids[question_id] = record.place
 

@@ -107,9 +107,7 @@ def hub_recipe(text: str, kind: str) -> Recipe:
     """
     parts = text.removeprefix(HUB).split(":")
     if not parts[0] or len(parts) > 3:
-        raise InputError(
-            f"{text!r}: write hub:ID, hub:ID:CONFIG or hub:ID:CONFIG:SPLIT, such as hub:cais/mmlu:all:test"
-        )
+        raise InputError(f"{text!r}: write hub:ID, hub:ID:CONFIG or hub:ID:CONFIG:SPLIT, as hub:cais/mmlu:all:test")
     hub, config, split = (*parts, "", "")[:3]
     return Recipe(hub.replace("/", "-"), hub, config, split or "test", kind, answer_base=None)
 

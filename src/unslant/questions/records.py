@@ -304,9 +304,7 @@ def row_record(batch: Any, i: int, place: str, classes: Mapping[str, list[Any]])
 
 MADE = (Question, JudgingQuestion, MathQuestion)
 """Types of ready-made questions, which need no reading."""
-_GIVE = (
-    "give a file, a name, a list of dicts or of Question, a pandas or polars DataFrame, a pyarrow Table, or a Dataset"
-)
+_GIVE = "give a file, a name, a list of dicts or Question, a pandas or polars DataFrame, a pyarrow Table or a Dataset"
 
 
 def settled(source: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ def _cell(cell: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):  # a text with parts in other fonts
-        return "".join(_ALIGNED.get(getattr(part, "font", cell.font).vertAlign, "") + str(part) for part in value)
+        aligned = groupby(value, lambda part: _ALIGNED.get(getattr(part, "font", cell.font).vertAlign, ""))
+        texts = [(sign, "".join(map(str, parts))) for sign, parts in aligned]
+        return "".join(sign * (text.strip() not in ("", "st", "nd", "rd", "th")) + text for sign, text in texts)
     if cell.data_type == "e":
         raise ValueError(
             f"the cell {cell.coordinate} of {cell.parent.title!r} shows the error {value}: correct it, or empty it"

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from unslant.arrays import release_memory
 from unslant.errors import for_the_caller, one_line
+from unslant.flags import typed
 from unslant.metrics import Estimate, Metric
 from unslant.metrics.registry import METRICS
 from unslant.reports.numbers import interval, number, shared_n
@@ -227,6 +228,7 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
         color: use terminal styles.
         details: every panel in full; otherwise caveats, headline and lines alone.
     """
+    width = typed("width", width, int)
     if details:
         lines = [*_lines(page.about, width, color)[:2], *_drawn(_everything(page, width), width, color)]
     else:

@@ -32,9 +32,7 @@ def attention_projections(model: Any) -> list[str]:
         if isinstance(layer, torch.nn.Linear | Conv1D)
     }
     if not projections:
-        raise ModelError(
-            f"{type(model).__name__}: no attention projections found; name the modules to adapt with --targets"
-        )
+        raise ModelError(f"{type(model).__name__}: no attention projections; name the modules to adapt with --targets")
     return sorted(projections)
 
 

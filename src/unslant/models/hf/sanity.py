@@ -85,7 +85,8 @@ def locate(name: str) -> str:
             raise ModelError(f"{folder}: not a model folder, config.json is missing")
         raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
     if holds_questions(name):
-        raise ModelError(f"{name}: questions, not a model; give the model first, then the questions: MODEL {name}")
+        what = "questions or responses (--log)" if name.endswith(".parquet") else "questions"
+        raise ModelError(f"{name}: {what}, not a model; give the model first, then the questions: MODEL {name}")
     if os.path.exists(folder) or is_gguf(name) or not _HUB_ID.fullmatch(name):
         raise ModelError(
             f"{shortened(name)}: no such model; give a folder with config.json, a .gguf file, a Hub id such as "

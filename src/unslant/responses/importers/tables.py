@@ -132,9 +132,7 @@ def _pages(head: Head) -> list[Log]:
         raise InputError.at(path, reason)
     if name == "correct" and "answer" not in fields and answers <= set(VERDICTS):
         holds = f"holds only {' and '.join(sorted(answers))}: this says whether an answer was right, not which one is"
-        raise InputError.at(
-            path, f"{holds}; add a column answer (if these are places, --fields answer=correct)", field=name
-        )
+        raise InputError.at(path, f"{holds}; add a column answer (for places: --fields answer=correct)", field=name)
     for reading in readings.values():
         reading.check()
     if metric == "score" and all(page.score == 1 for page in chain(*by_model.values())):
