@@ -251,6 +251,13 @@ def test_the_caveat_is_said_of_the_parts_whose_kind_is_unknown() -> None:
     assert found.by_subject == {"s00": "falls back on A", "s01": f"falls back {other}"}
 
 
+def test_subjects_of_one_question_cannot_be_compared() -> None:
+    scores = planted_scores(Planted(label=at(0)), 60)
+    found = preference(replace(scores, subjects=tuple(f"subject {i}" for i in range(60))))
+    assert np.isnan(found.subjects_p)
+    assert found.phrase == "falls back on A when unsure"
+
+
 @pytest.mark.parametrize("model", [Planted(label=at(0)), Planted()])
 def test_subjects_that_do_not_differ(model: Planted) -> None:
     found = preference(planted_scores(model, 400, subjects=20))

@@ -50,7 +50,7 @@ class Preference:
             nothing shows which of them is meant.
         by_size, by_subject: where these differ, the phrase for each number of options, or each subject (empty: no
             preference).
-        subjects_p: p-value of "subjects do not differ in their habit"; nan without subjects.
+        subjects_p: p-value of "subjects do not differ in their habit"; nan without subjects of two unsure questions.
         labels, positions: the effect of each.
         unsure: share of questions whose answer changes with the order.
         sticky: share of unsure questions (of three options or more) in which one place gets nearly all answers.

@@ -238,7 +238,7 @@ class HabitSearch:
             return math.nan, {}, True
         pulls = np.column_stack([np.nan_to_num(self._habit((place,)).terms[rows, 0]) for place in self.places])
         p, strongest = _compared(pulls, codes, self.n_options[rows], self.sampling.unit[rows])
-        if p >= LEVEL:
+        if not p < LEVEL:
             return p, {}, True
         clusters = Counter(strongest.tolist()).most_common()
         habits = [*(self.among(subjects, names[strongest == place]).find() for place, _ in clusters), self._habit(())]
@@ -295,7 +295,7 @@ def _compared(pulls: Floats, codes: Codes, sizes: Ints, unit: Codes) -> tuple[fl
     counts, means, variances = moments(rest, codes)
     several = counts[:, 0] > 1
     if several.sum() < 2:
-        return 1.0, np.zeros(len(counts), np.int64)
+        return math.nan, np.zeros(len(counts), np.int64)
     p = min(holm(brown_forsythe(counts[several], means[several], variances[several]).tolist()))
     left, means = int((counts[several] - 1).sum()), moments(pulls, codes)[1]
     pooled = np.nansum(variances * (counts - 1), axis=0) / left
