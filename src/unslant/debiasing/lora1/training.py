@@ -265,7 +265,9 @@ class _Checkpoint:
         except Exception as error:  # torch.load fails in many ways on files that it did not write
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
         if other:
-            raise InputError.at(self.path, f"was trained with another {', '.join(other)}; use it, or another --out")
+            raise InputError.at(
+                self.path, f"was trained with another {', '.join(other)}; use the same, or another --out"
+            )
         if epochs > self.settings.epochs:
             raise InputError.at(self.path, f"has {epochs} epochs already; use another --out for fewer")
         return data
