@@ -498,6 +498,10 @@ def test_a_value_of_another_shape_is_named(more: Row, reason: str) -> None:
         load_logs([[row | more]])
 
 
+FREE = {"question": "Name a metal.", "answer": "A", "chosen": "A"}
+LISTED = {"question": "Which?", "options": ["Fenton", "Redhill"], "answer": 0, "chosen": 0}
+
+
 @pytest.mark.parametrize("line", [b'{"id": "q1", "question": "Wha', b'{"id": "\xe9"}', b'{"id": "\\ud800"}', b"[]"])
 def test_a_line_that_cannot_be_parsed_is_not_skipped_and_the_error_says_so(tmp_path: Path, line: bytes) -> None:
     """It may hold an answer, and leaving out answers changes the score."""
@@ -507,6 +511,16 @@ def test_a_line_that_cannot_be_parsed_is_not_skipped_and_the_error_says_so(tmp_p
     with pytest.raises(InputError) as skipping:
         load_logs([tmp_path / "log.jsonl"], skip_bad=True)
     assert str(skipping.value) == f"{plain.value}; skip_bad leaves out only rows whose question cannot be read"
+
+
+@pytest.mark.parametrize(
+    "row", [{"a": 1}, {"id": "1", "options": ["p", "q"], "answer": 0}, {**LISTED, "id": 1, "x": "A"}]
+)
+def test_what_is_no_fault_of_a_row_says_nothing_of_skipping(row: Row) -> None:
+    """A format that is not known, and columns that are missing."""
+    with pytest.raises(InputError) as error:
+        load_logs([[row]], {"chosen": "none"} if "x" in row else {}, skip_bad=True)
+    assert "skip" not in str(error.value)
 
 
 def test_rows_whose_question_cannot_be_read_are_left_out_on_request(tmp_path: Path) -> None:
@@ -542,10 +556,6 @@ def test_rows_whose_answer_cannot_be_read_are_never_left_out(tmp_path: Path) -> 
         load_logs([[*rows, {**rows[0], "id": "q4", "chosen": "N/A"}]], skip_bad=True)
     with pytest.raises(InputError, match=r"log: no question of its rows \(4\) can be read; the first: list, item 1, "):
         load_logs([[{**row, "answer": "Langdale"} for row in rows]], skip_bad=True)
-
-
-FREE = {"question": "Name a metal.", "answer": "A", "chosen": "A"}
-LISTED = {"question": "Which?", "options": ["Fenton", "Redhill"], "answer": 0, "chosen": 0}
 
 
 def test_rows_left_out_are_counted_for_each_model_and_none_vanishes(tmp_path: Path) -> None:

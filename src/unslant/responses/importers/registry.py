@@ -207,12 +207,7 @@ def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None, skip
         if isinstance(head, Responses):
             tables.append(head)
             continue
-        try:
-            content = read_log(replace(head, fields=fields or {}, skip_bad=skip_bad, unpacked=unpacked))
-        except InputError as error:
-            if not skip_bad:
-                raise
-            raise InputError(f"{error}; --skip-bad leaves out only rows whose question cannot be read") from error
+        content = read_log(replace(head, fields=fields or {}, skip_bad=skip_bad, unpacked=unpacked))
         if isinstance(content, Responses):
             tables.append(content)
             continue

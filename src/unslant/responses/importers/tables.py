@@ -8,7 +8,8 @@ with a list for every order of the options, in lexicographic order, is a whole s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -89,6 +90,17 @@ def _check_columns(head: Head) -> None:
             raise InputError.at(head.path, reason, field=what)
 
 
+@contextmanager
+def _not_skipped(skip_bad: bool) -> Iterator[None]:
+    """Say of errors in rows that are left after ``--skip-bad`` why it does not leave these out, too."""
+    try:
+        yield
+    except InputError as error:
+        if not skip_bad:
+            raise
+        raise InputError(f"{error}; --skip-bad leaves out only rows whose question cannot be read") from error
+
+
 def _pages(head: Head) -> list[Log]:
     path, fields, name_of_file = head.path, head.fields, stem_of(head.path)
     _check_columns(head)
@@ -102,30 +114,31 @@ def _pages(head: Head) -> list[Log]:
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
     bad: dict[str, list[str]] = {}
-    for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
-        row = PageRow(_record(record.data), fields, record.place)
-        model = str(row.get("model") or name_of_model)
-        with understood(record.place, "page"):
-            try:
-                pages = row.pages(readings)
-            except BadRow as error:
-                if not head.skip_bad:
-                    raise InputError(f"{error}; fix it, or skip such rows with --skip-bad=True") from None
-                bad.setdefault(model, []).append(str(error))
-                continue
-            if not row.names["id"]:
-                text = pages[0].question, pages[0].context, *sorted(pages[0].options)
-                pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
-            row.check_agreement(pages)
-        name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
-        score = row.get("score") if row.names["score"] != row.names["answer"] else None
-        if not incomparable and pages[0].score is None and score is not None:
-            incomparable = _INCOMPARABLE.format(row.names["score"], str(score)[:40], record.place)
-        answers.add(str(row.get("answer")).strip().lower())
-        by_model.setdefault(model, []).extend(pages)
-        for page in pages:
-            consistency.setdefault(model, Consistency()).check(page)
-        contradicted += row.contradicts(pages)
+    with _not_skipped(head.skip_bad):
+        for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
+            row = PageRow(_record(record.data), fields, record.place)
+            model = str(row.get("model") or name_of_model)
+            with understood(record.place, "page"):
+                try:
+                    pages = row.pages(readings)
+                except BadRow as error:
+                    if not head.skip_bad:
+                        raise InputError(f"{error}; fix it, or skip such rows with --skip-bad=True") from None
+                    bad.setdefault(model, []).append(str(error))
+                    continue
+                if not row.names["id"]:
+                    text = pages[0].question, pages[0].context, *sorted(pages[0].options)
+                    pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
+                row.check_agreement(pages)
+            name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
+            score = row.get("score") if row.names["score"] != row.names["answer"] else None
+            if not incomparable and pages[0].score is None and score is not None:
+                incomparable = _INCOMPARABLE.format(row.names["score"], str(score)[:40], record.place)
+            answers.add(str(row.get("answer")).strip().lower())
+            by_model.setdefault(model, []).extend(pages)
+            for page in pages:
+                consistency.setdefault(model, Consistency()).check(page)
+            contradicted += row.contradicts(pages)
     if unread := [model for model in bad if model not in by_model]:
         rows = bad[unread[0]]
         reason = f"{unread[0]}: no question of its rows ({len(rows):,}) can be read; the first: {rows[0]}"
