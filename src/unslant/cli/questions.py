@@ -101,8 +101,7 @@ def check(
     """Show how a question file is read, column by column, and count every oddity.
 
     Oddities: bad records, empty or identical options, repeated questions, right options skewed over positions, pinned
-    options, the longest option right too often, special tokens or HTML in texts, ... Finding some is not an
-    error.
+    options, the longest option right too often, special tokens or HTML in texts, ... Finding some is not an error.
 
     Examples:
       unslant questions check questions.csv

@@ -127,9 +127,8 @@ class _Sentence:
         subjects_p, subjects, excluded = self.search.by_subject(np.asarray(self.scores.subjects, str))
         by_subject = {name: "".join(self._words(there)) for name, there in subjects.items()}
         sticky, scattered = self._sticky()
-        finding, phrase, note = self._finding(by_size, by_subject, sticky.value if scattered else 0.0)
-        if finding == "habit" and by_subject and not excluded:
-            phrase = phrase.replace("shows no preference", "shows no clear preference")
+        nothing = f"shows no {'' if excluded else 'clear '}preference"
+        finding, phrase, note = self._finding(by_size, by_subject, nothing, sticky.value if scattered else 0.0)
         if self.search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
         takes, avoids = self._names(self.meaning, unknown=KINDS)
@@ -144,9 +143,10 @@ class _Sentence:
         )
 
     def _finding(
-        self, by_size: Mapping[int, str], by_subject: Mapping[str, str], sticky: float
+        self, by_size: Mapping[int, str], by_subject: Mapping[str, str], nothing: str, sticky: float
     ) -> tuple[Finding, str, str]:
-        """Finding, phrase and note; ``sticky``: share of unsure questions that each keep to a place of their own."""
+        """Finding, phrase and note; ``nothing`` is said of subjects without a habit, and ``sticky`` is the share of
+        unsure questions that each keep to a place of their own."""
         n, n_unsure = int(np.isfinite(self.unsure).sum()), int((self.unsure == 1).sum())
         if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
@@ -158,7 +158,7 @@ class _Sentence:
             words, caveat = self._words(always)
             return "habit", words.replace("falls back on", "always answers") + caveat, ""
         if by_subject:
-            return "habit", by_part(by_subject), "subjects differ"
+            return "habit", by_part(by_subject, nothing), "subjects differ"
         if by_size:
             return "habit", by_part(by_size), "numbers of options differ"
         if self.meaning:
@@ -260,11 +260,12 @@ def when_unsure(words: str) -> str:
     return f"{words}{',' * (', away from' in words)} when unsure"
 
 
-def by_part(phrases: Mapping[int, str] | Mapping[str, str]) -> str:
+def by_part(phrases: Mapping[int, str] | Mapping[str, str], nothing: str = "shows no preference") -> str:
     """``falls back on A with 4 options, on the last position with 5 when unsure``; ``avoids A in 10 subjects, ...``.
 
     Args:
         phrases: number of options, or subject -> its phrase, empty for no preference.
+        nothing: what is said of those without one.
     """
     some = {*phrases.values()} - {""}
     # one caveat at the end if it applies to all, else one for each
@@ -281,6 +282,6 @@ def by_part(phrases: Mapping[int, str] | Mapping[str, str]) -> str:
             where = f"in {listed([*map(str, parts)], 'and')}"
         else:
             where = f"in {len(parts)}{'' if sentence else ' subject' if len(parts) == 1 else ' subjects'}"
-        sentence.append(f"{words.removeprefix(verb if verb == before else '') or 'shows no preference'} {where}")
+        sentence.append(f"{words.removeprefix(verb if verb == before else '') or nothing} {where}")
         before = verb
     return f"{', '.join(sentence)} when unsure{f' (labels or their positions: {UNKNOWN})' * at_end}"
